@@ -1,0 +1,24 @@
+"""hotlap makes reinforcement-learning training fast, and proves it.
+
+Names are loaded when first used, so `import hotlap` costs nothing.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {"make_vec": "hotlap.vector", "load": "hotlap.record", "StageClock": "hotlap.clock"}
+__all__ = ["StageClock", "__version__", "load", "make_vec"]
+
+if TYPE_CHECKING:
+    from hotlap.clock import StageClock
+    from hotlap.record import load
+    from hotlap.vector import make_vec
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hotlap' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

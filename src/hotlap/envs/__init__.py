@@ -1,0 +1,14 @@
+"""Games. One folder each: `reference.py` (the rules in Python) and `kernel.h` (the same rules in C)."""
+
+from typing import Any
+
+GAMES = {"snake": "hotlap.envs.snake.reference:Snake"}
+
+
+def load_game(name: str) -> Any:
+    """The reference class of a game."""
+    if name not in GAMES:
+        raise ValueError(f"unknown environment {name!r}; choose one of {', '.join(GAMES)}")
+    from pkgutil import resolve_name
+
+    return resolve_name(GAMES[name])

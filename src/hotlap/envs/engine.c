@@ -1,0 +1,160 @@
+/* Steps a batch of environments of one kernel. Compiled once per game and options; KERNEL is the path of its header.
+ *
+ * A kernel provides: types Env, Obs, Action; OBS_LEN, NUM_ACTIONS, NUM_METRICS; env_seed, env_restart, env_load, env_step,
+ * env_observe, env_metrics. Environments are independent, so any split over threads gives the same bits.
+ */
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include KERNEL
+
+/* One set of output arrays; mirrored by engine.py. Rows of final_obs and episode_* are written only where an episode ended. */
+typedef struct {
+    Obs *obs;
+    float *reward;
+    uint8_t *terminated, *truncated;
+    Obs *final_obs;
+    double *episode_return;
+    int64_t *episode_length;
+    float *episode_metrics;
+} Buffers;
+
+size_t hotlap_state_size(void) { return sizeof(Env); }
+
+static int64_t step_range(Env *envs, const Action *actions, const Buffers *out, int64_t begin, int64_t end) {
+    const Buffers to = *out; /* a local copy, so that writes of bytes cannot be thought to change the pointers */
+    int64_t finished = 0;
+    for (int64_t i = begin; i < end; i++) {
+        Env *env = envs + i;
+        Step step = env_step(env, actions[i]);
+        to.reward[i] = step.reward;
+        to.terminated[i] = step.terminated;
+        to.truncated[i] = step.truncated;
+        if (step.terminated | step.truncated) {
+            finished++;
+            env_observe(env, to.final_obs + i * OBS_LEN);
+            to.episode_return[i] = env->episode_return;
+            to.episode_length[i] = env->steps;
+            env_metrics(env, to.episode_metrics + i * NUM_METRICS);
+            env_restart(env);
+        }
+        env_observe(env, to.obs + i * OBS_LEN);
+    }
+    return finished;
+}
+
+/* -- threads: a pool that sleeps between steps ------------------------------------------------------------------------- */
+
+typedef struct Pool Pool;
+typedef struct {
+    Pool *pool;
+    int index;
+    int64_t finished;
+} Worker;
+
+struct Pool {
+    int threads;
+    pthread_mutex_t lock;
+    pthread_cond_t start, done;
+    uint64_t round;
+    int pending, stopping;
+    Env *envs;
+    const Action *actions;
+    const Buffers *out;
+    int64_t count;
+    pthread_t *ids;
+    Worker *workers;
+};
+
+static int64_t run_share(Pool *pool, int index) {
+    int64_t begin = pool->count * index / pool->threads, end = pool->count * (index + 1) / pool->threads;
+    return step_range(pool->envs, pool->actions, pool->out, begin, end);
+}
+
+static void *work(void *argument) {
+    Worker *worker = argument;
+    Pool *pool = worker->pool;
+    uint64_t seen = 0;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        while (pool->round == seen && !pool->stopping) pthread_cond_wait(&pool->start, &pool->lock);
+        if (pool->stopping) break;
+        seen = pool->round;
+        pthread_mutex_unlock(&pool->lock);
+        worker->finished = run_share(pool, worker->index);
+        pthread_mutex_lock(&pool->lock);
+        if (--pool->pending == 0) pthread_cond_signal(&pool->done);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+void hotlap_pool_free(Pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    pool->stopping = 1;
+    pthread_cond_broadcast(&pool->start);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 1; i < pool->threads; i++) pthread_join(pool->ids[i], NULL);
+    free(pool->ids);
+    free(pool->workers);
+    free(pool);
+}
+
+/* The caller is worker 0. Returns NULL if the threads cannot be had. */
+Pool *hotlap_pool_new(int threads) {
+    Pool *pool = calloc(1, sizeof *pool);
+    if (!pool) return NULL;
+    pool->ids = calloc((size_t)threads, sizeof *pool->ids);
+    pool->workers = calloc((size_t)threads, sizeof *pool->workers);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->start, NULL);
+    pthread_cond_init(&pool->done, NULL);
+    pool->threads = 1;
+    for (int i = 1; i < threads; i++) {
+        pool->workers[i] = (Worker){pool, i, 0};
+        if (pthread_create(&pool->ids[i], NULL, work, &pool->workers[i])) {
+            hotlap_pool_free(pool);
+            return NULL;
+        }
+        pool->threads++;
+    }
+    return pool;
+}
+
+/* -- entry points ---------------------------------------------------------------------------------------------------------- */
+
+void hotlap_reset(Env *envs, int64_t count, const uint64_t *seeds, const int32_t *start, int start_length, Obs *obs) {
+    for (int64_t i = 0; i < count; i++) {
+        if (seeds) env_seed(envs + i, seeds[i]);
+        if (start)
+            env_load(envs + i, start, start_length);
+        else
+            env_restart(envs + i);
+        env_observe(envs + i, obs + i * OBS_LEN);
+    }
+}
+
+/* Returns how many episodes ended, or -1 - i if action i is out of range (then nothing was stepped). */
+int64_t hotlap_step(Env *envs, int64_t count, const Action *actions, const Buffers *out, Pool *pool) {
+    for (int64_t i = 0; i < count; i++)
+        if ((uint64_t)actions[i] >= NUM_ACTIONS) return -1 - i;
+    if (!pool) return step_range(envs, actions, out, 0, count);
+    pthread_mutex_lock(&pool->lock);
+    pool->envs = envs;
+    pool->actions = actions;
+    pool->out = out;
+    pool->count = count;
+    pool->pending = pool->threads - 1;
+    pool->round++;
+    pthread_cond_broadcast(&pool->start);
+    pthread_mutex_unlock(&pool->lock);
+    int64_t finished = run_share(pool, 0);
+    pthread_mutex_lock(&pool->lock);
+    while (pool->pending) pthread_cond_wait(&pool->done, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 1; i < pool->threads; i++) finished += pool->workers[i].finished;
+    return finished;
+}

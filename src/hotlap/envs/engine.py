@@ -1,0 +1,180 @@
+"""Builds, loads and steps the C kernel of any game.
+
+A kernel is compiled once per (source, options, compiler, CPU) and kept under the user's cache folder by the hash of
+those. The game's constants and options reach it as macros, so the compiler sees a fixed board and feature set.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ENGINE = Path(__file__).with_name("engine.c")
+# No contraction into fused multiply-adds: the kernel must round like the Python reference.
+FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-pthread")
+
+
+class KernelError(RuntimeError):
+    """The kernel cannot be built or loaded on this machine."""
+
+
+def compiler() -> str | None:
+    """The C compiler: $CC, or the first of cc, gcc, clang on the path."""
+    candidates = [os.environ["CC"]] if os.environ.get("CC") else ["cc", "gcc", "clang"]
+    return next((found for name in candidates if (found := shutil.which(name))), None)
+
+
+@cache
+def compiler_version(path: str) -> str:
+    return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+
+
+@cache
+def _cpu() -> str:
+    """What -march=native depends on: a cache on a shared home folder must not serve another CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return "".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))}))
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "hotlap" / "kernels"
+
+
+def build(kernel: Path, defines: dict[str, int | float]) -> Path:
+    """Compile a kernel header into a shared library, or find it in the cache."""
+    cc = compiler()
+    if cc is None:
+        raise KernelError(
+            "no C compiler found (looked for $CC, cc, gcc, clang): install one, or use turbo=False (--no-turbo) for the "
+            "Python reference"
+        )
+    macros = [f"-D{name}={value!r}" for name, value in sorted(defines.items())]
+    sources = [ENGINE, kernel, *sorted(kernel.parent.parent.glob("*.h"))]
+    identity = "\0".join([*(path.read_text() for path in sources), *macros, *FLAGS, compiler_version(cc), _cpu()])
+    library = cache_folder() / f"{kernel.parent.name}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.so"
+    if not library.exists():
+        try:
+            library.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+                built = Path(folder) / library.name
+                command = [cc, *FLAGS, *macros, f'-DKERNEL="{kernel.resolve()}"', str(ENGINE), "-o", str(built)]
+                result = subprocess.run(command, capture_output=True, text=True, check=False)
+                if result.returncode:
+                    raise KernelError(f"{cc} could not compile {kernel.parent.name}/kernel.h:\n{result.stderr.strip()}")
+                built.replace(library)  # atomic: two processes may build at once
+        except OSError as error:
+            raise KernelError(f"cannot write the kernel cache {library.parent}: {error.strerror}") from error
+    return library
+
+
+@cache
+def load(library: Path) -> ctypes.CDLL:
+    """Open a built library and declare its entry points."""
+    try:
+        native = ctypes.CDLL(str(library))
+    except OSError as error:
+        raise KernelError(f"cannot load {library} ({error}); delete it to build it again") from error
+    pointer, count = ctypes.c_void_p, ctypes.c_int64
+    native.hotlap_state_size.restype = ctypes.c_size_t
+    native.hotlap_pool_new.argtypes, native.hotlap_pool_new.restype = [ctypes.c_int], pointer
+    native.hotlap_pool_free.argtypes, native.hotlap_pool_free.restype = [pointer], None
+    native.hotlap_reset.argtypes = [pointer, count, pointer, pointer, ctypes.c_int, pointer]
+    native.hotlap_reset.restype = None
+    native.hotlap_step.argtypes, native.hotlap_step.restype = [pointer, count, pointer, pointer, pointer], count
+    return native
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """What a step fills in, one row per environment. Rows of `final_obs` and `episode_*` count only where one ended."""
+
+    obs: NDArray[Any]
+    reward: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    final_obs: NDArray[Any]
+    episode_return: NDArray[np.float64]
+    episode_length: NDArray[np.int64]
+    episode_metrics: NDArray[np.float32]
+
+    @classmethod
+    def allocate(cls, game: Any, num_envs: int) -> "Buffers":
+        space = game.observation_space
+        return cls(
+            obs=np.zeros((num_envs, *space.shape), space.dtype),
+            reward=np.zeros(num_envs, np.float32),
+            terminated=np.zeros(num_envs, np.bool_),
+            truncated=np.zeros(num_envs, np.bool_),
+            final_obs=np.zeros((num_envs, *space.shape), space.dtype),
+            episode_return=np.zeros(num_envs, np.float64),
+            episode_length=np.zeros(num_envs, np.int64),
+            episode_metrics=np.zeros((num_envs, len(game.metric_names)), np.float32),
+        )
+
+    def pointers(self) -> Any:
+        """The same, as engine.c's struct of pointers."""
+        arrays = list(vars(self).values())
+        return (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+
+
+class NativeEngine:
+    """A batch of environments that live in one block of memory and are stepped by the game's kernel."""
+
+    def __init__(self, game: Any, num_envs: int, threads: int, buffers: tuple[Buffers, ...]) -> None:
+        library = build(game.kernel, game.defines)
+        self._native = load(library)
+        self.identity = library.stem
+        self._states = np.zeros((num_envs, self._native.hotlap_state_size()), np.uint8)
+        self._state_pointer = self._states.ctypes.data
+        self._num_envs = num_envs
+        self._buffers = buffers
+        self._pointers = [b.pointers() for b in buffers]
+        self._threads = min(threads, num_envs)
+        self._pool: int | None = None
+        self._pool_owner = 0
+
+    def reset(self, seeds: NDArray[np.uint64] | None, start: NDArray[np.int32] | None, slot: int) -> None:
+        self._native.hotlap_reset(
+            self._state_pointer,
+            self._num_envs,
+            None if seeds is None else seeds.ctypes.data,
+            None if start is None else start.ctypes.data,
+            0 if start is None else len(start),
+            self._buffers[slot].obs.ctypes.data,
+        )
+
+    def step(self, action_pointer: int, slot: int) -> int:
+        """Step all environments into buffer `slot`; how many episodes ended, or -1 - i if action i is out of range."""
+        if self._threads > 1 and self._pool_owner != os.getpid():  # threads do not survive a fork
+            self._pool = self._native.hotlap_pool_new(self._threads)
+            self._pool_owner = os.getpid()
+            if self._pool is None:
+                raise KernelError(f"cannot start {self._threads} threads; use fewer")
+        return self._native.hotlap_step(  # type: ignore[no-any-return]
+            self._state_pointer, self._num_envs, action_pointer, self._pointers[slot], self._pool
+        )
+
+    def state(self) -> NDArray[Any]:
+        return self._states.copy()
+
+    def load_state(self, state: NDArray[Any]) -> None:
+        self._states[...] = state
+
+    def close(self) -> None:
+        if self._pool is not None and self._pool_owner == os.getpid():
+            self._native.hotlap_pool_free(self._pool)
+        self._pool, self._threads = None, 1

@@ -1,0 +1,1 @@
+"""Snake: `reference.py` is the specification, `kernel.h` the same rules in C."""

@@ -1,0 +1,247 @@
+"""The record of a run: a folder with `run.json` and `samples.jsonl`, from which every table and plot can be rebuilt.
+
+`run.json` says what ran, how and where; it is replaced as a whole, atomically. `samples.jsonl` gets one line per iteration,
+written at once, so a process killed in the middle loses at most the line it was writing. Reading is strict: a damaged
+record raises `RecordError` with the file and line, never a traceback from deep inside. JSON only; nothing is unpickled.
+"""
+
+import json
+import os
+import secrets
+import tempfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hotlap.clock import Sample
+
+SCHEMA = "hotlap.run/1"
+RUNS = Path(".hotlap") / "runs"
+STATUSES = ("running", "done", "interrupted", "failed")
+PHASES = ("warmup", "measured", "bare", "train")
+
+_HEADER = {"id": str, "verb": str, "target": str, "status": str, "created": str, "pid": int, "config": dict, "machine": dict}
+_LINE = {"phase": str, "start": int, "wall": int, "rss": int, "stages": dict, "counts": dict}
+
+
+class RecordError(Exception):
+    """A record that cannot be read or written; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One line of `samples.jsonl`: a sample, the phase it was taken in, and the memory in use at its end."""
+
+    phase: str
+    sample: Sample
+    rss: int
+    gpu_memory: int = 0
+
+
+@dataclass
+class Run:
+    """A run on disk. Made by `create`, `reopen` or `load`."""
+
+    path: Path
+    header: dict[str, Any]
+    lines: list[Recorded] = field(default_factory=list)
+
+    @classmethod
+    def create(
+        cls,
+        verb: str,
+        target: str,
+        config: dict[str, Any],
+        machine: dict[str, Any],
+        out: Path | None = None,
+        **fields: Any,
+    ) -> "Run":
+        """Start a record in `out`, or in a new folder under `.hotlap/runs`."""
+        created = datetime.now(UTC)
+        name = f"{created:%Y%m%d-%H%M%S}-{target.replace('/', '-')}-{secrets.token_hex(2)}"
+        path = out or RUNS / name
+        header = {
+            "schema": SCHEMA,
+            "id": path.name,
+            "verb": verb,
+            "target": target,
+            "status": "running",
+            "created": created.isoformat(timespec="seconds"),
+            "pid": os.getpid(),
+            "config": config,
+            "machine": machine,
+            **fields,
+        }
+        run = cls(path, header)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if (path / "run.json").exists():
+                raise RecordError(f"{path} already holds a run; choose another --out")
+            (path / "samples.jsonl").touch()
+        except OSError as error:
+            raise RecordError(f"cannot create the run folder {path}: {error.strerror}") from error
+        run._save()
+        return run
+
+    @classmethod
+    def reopen(cls, path: Path, keep: int) -> "Run":
+        """Go on with an earlier run after its first `keep` samples."""
+        run = load(path)
+        if len(run.lines) < keep:
+            raise RecordError(f"{path} holds {len(run.lines)} samples, but its checkpoint was taken after {keep}")
+        run.lines = run.lines[:keep]
+        write_atomically(path / "samples.jsonl", "".join(_encode(line) for line in run.lines))
+        run.update(status="running", pid=os.getpid())
+        return run
+
+    def append(self, line: Recorded) -> None:
+        """Add a sample, on disk at once."""
+        self.lines.append(line)
+        try:
+            descriptor = os.open(self.path / "samples.jsonl", os.O_WRONLY | os.O_APPEND)
+            try:
+                data = _encode(line).encode()
+                if os.write(descriptor, data) < len(data):
+                    raise OSError(28, "no space left on the device")
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise RecordError(f"cannot write to {self.path}: {error.strerror}; samples before this one are kept") from error
+
+    def update(self, **fields: Any) -> None:
+        """Change fields of `run.json`."""
+        self.header.update(fields)
+        self._save()
+
+    def finish(self, status: str = "done", **fields: Any) -> None:
+        self.update(status=status, finished=datetime.now(UTC).isoformat(timespec="seconds"), **fields)
+
+    @property
+    def was_killed(self) -> bool:
+        """True if the run says it is running but its process is gone."""
+        if self.header["status"] != "running":
+            return False
+        import psutil
+
+        return not psutil.pid_exists(self.header["pid"])
+
+    def phase(self, *names: str) -> list[Sample]:
+        """Samples of the given phases."""
+        return [line.sample for line in self.lines if line.phase in names]
+
+    def _save(self) -> None:
+        write_atomically(self.path / "run.json", json.dumps(self.header, indent=2) + "\n")
+
+
+def load(path: str | Path) -> Run:
+    """Read a record. `path` is a run folder, a run's id, or "latest"."""
+    folder = find(path)
+    header = _read_header(folder / "run.json")
+    try:
+        text = (folder / "samples.jsonl").read_bytes()
+    except OSError as error:
+        raise RecordError(f"cannot read {folder / 'samples.jsonl'}: {error.strerror}") from error
+    *whole, _unfinished = text.split(b"\n")  # a line without its newline was cut off by a kill
+    lines = [_decode(line, f"{folder / 'samples.jsonl'} line {number}") for number, line in enumerate(whole, 1)]
+    return Run(folder, header, lines)
+
+
+def find(path: str | Path) -> Path:
+    """The folder of a run given by path, id or "latest"."""
+    if (folder := Path(path)).is_dir():
+        return folder
+    if (folder := RUNS / path).is_dir():
+        return folder
+    runs = sorted(RUNS.glob("*/run.json"), key=lambda file: file.stat().st_mtime)
+    if str(path) == "latest" and runs:
+        return runs[-1].parent
+    hint = f"; the latest run here is {runs[-1].parent.name}" if runs else "; there are no runs in .hotlap/runs here"
+    raise RecordError(f"no run {str(path)!r}{hint}")
+
+
+def write_atomically(path: Path, data: str | bytes) -> None:
+    """Replace a file as a whole: readers see the old one or the new one, never a part."""
+    binary = data.encode() if isinstance(data, str) else data
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(binary)
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise RecordError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    try:
+        header = json.loads(path.read_text())
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise RecordError(f"{path} is damaged: {error}") from error
+    schema = header.get("schema") if isinstance(header, dict) else None
+    if schema != SCHEMA:
+        raise RecordError(f"{path} has schema {schema!r}; this version of hotlap reads {SCHEMA!r}")
+    _check(header, _HEADER, str(path))
+    if header["status"] not in STATUSES:
+        raise RecordError(f"{path} is damaged: unknown status {header['status']!r}")
+    return dict(header)
+
+
+def _encode(line: Recorded) -> str:
+    sample = line.sample
+    document: dict[str, Any] = {
+        "phase": line.phase,
+        "start": sample.start,
+        "wall": sample.wall,
+        "rss": line.rss,
+        "stages": {path: [sample.own[path], sample.total[path], sample.calls[path]] for path in sample.own},
+        "counts": sample.counts,
+    }
+    optional = {
+        "gpu": sample.gpu,
+        "gpu_memory": line.gpu_memory,
+        "threads": sample.threads,
+        "events": sample.events,
+    }
+    document |= {key: value for key, value in optional.items() if value}
+    return json.dumps(document, separators=(",", ":")) + "\n"
+
+
+def _decode(text: bytes, where: str) -> Recorded:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise RecordError(f"{where} is damaged: {error}") from error
+    _check(document, _LINE, where)
+    if document["phase"] not in PHASES:
+        raise RecordError(f"{where} is damaged: unknown phase {document['phase']!r}")
+    stages = document["stages"]
+    for path, times in stages.items():
+        if not (isinstance(times, list) and len(times) == 3 and all(isinstance(t, int) for t in times)):
+            raise RecordError(f"{where} is damaged: stage {path!r} must be three whole numbers")
+    sample = Sample(
+        start=document["start"],
+        wall=document["wall"],
+        own={path: times[0] for path, times in stages.items()},
+        total={path: times[1] for path, times in stages.items()},
+        calls={path: times[2] for path, times in stages.items()},
+        counts=document["counts"],
+        gpu=document.get("gpu", {}),
+        threads=document.get("threads", {}),
+        events=[(path, start, duration) for path, start, duration in document.get("events", [])],
+    )
+    return Recorded(document["phase"], sample, document["rss"], document.get("gpu_memory", 0))
+
+
+def _check(document: Any, fields: dict[str, type], where: str) -> None:
+    if not isinstance(document, dict):
+        raise RecordError(f"{where} is damaged: not a JSON object")
+    for name, kind in fields.items():
+        if not isinstance(document.get(name), kind):
+            raise RecordError(f"{where} is damaged: field {name!r} is missing or no {kind.__name__}")

@@ -1,0 +1,137 @@
+"""Statistics of measured times: pure functions on plain arrays.
+
+Intervals are bootstrap percentile intervals: times are skewed, so nothing here assumes a normal distribution. Every random
+choice is seeded, so a report rebuilt from a record shows the same digits.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True)
+class Summary:
+    count: int
+    mean: float
+    median: float
+    std: float  # sample standard deviation; 0 for one value
+    mad: float  # median absolute deviation from the median: spread that outliers do not move
+    low: float
+    high: float
+
+
+def summarize(values: ArrayLike) -> Summary:
+    """Where the values lie and how far they spread."""
+    x = _floats(values)
+    median = float(np.median(x))
+    return Summary(
+        count=len(x),
+        mean=float(x.mean()),
+        median=median,
+        std=float(x.std(ddof=1)) if len(x) > 1 else 0.0,
+        mad=float(np.median(np.abs(x - median))),
+        low=float(x.min()),
+        high=float(x.max()),
+    )
+
+
+def bootstrap_interval(
+    values: ArrayLike,
+    statistic: Callable[..., Floats] = np.mean,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Interval of `statistic(x, axis=...)` by resampling. One value gives an interval of no width: see its count."""
+    x = _floats(values)
+    index = _resample(len(x), resamples, seed)
+    return _percentiles(np.asarray(statistic(x[index], axis=1)), level)
+
+
+def ratio_interval(
+    parts: ArrayLike, wholes: ArrayLike, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+) -> tuple[float, float]:
+    """Interval of sum(parts) / sum(wholes) when the pairs (an iteration's stage and wall time) are resampled together."""
+    x, y = _floats(parts), _floats(wholes)
+    if len(x) != len(y):
+        raise ValueError(f"parts and wholes must be pairs, not {len(x)} and {len(y)} values")
+    index = _resample(len(x), resamples, seed)
+    return _percentiles(x[index].sum(axis=1) / y[index].sum(axis=1), level)
+
+
+def paired_ratio(
+    a: ArrayLike, b: ArrayLike, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+) -> tuple[float, float, float]:
+    """Median of a/b over pairs measured side by side, with its interval: (ratio, low, high)."""
+    x, y = _floats(a), _floats(b)
+    if len(x) != len(y):
+        raise ValueError(f"a and b must be pairs, not {len(x)} and {len(y)} values")
+    if min(x.min(), y.min()) <= 0:
+        raise ValueError("ratios need positive values")
+    logs = np.log(x) - np.log(y)
+    low, high = bootstrap_interval(logs, np.median, level, resamples, seed)
+    return float(np.exp(np.median(logs))), float(np.exp(low)), float(np.exp(high))
+
+
+def change_point(values: ArrayLike, last: int | None = None) -> int | None:
+    """The index, at most `last`, at which the level of a series changes most; None if one level explains it as well.
+
+    Two levels are fitted at every split, by least squares. Values further than five spreads from the median are pulled in
+    first, so that one outlier is not a level. The best split must beat a single level by the Bayesian information criterion
+    with twice its price for two more parameters (a level and a position), because all positions were tried.
+    """
+    x = _floats(values)
+    n = len(x)
+    spread = summarize(x).mad * 1.4826 or float(x.std())
+    if n < 4 or spread == 0:
+        return None
+    x = np.clip((x - np.median(x)) / spread, -5, 5)
+    sums, squares = np.cumsum(x), np.cumsum(x**2)
+    split = np.arange(1, (n - 1 if last is None else min(last, n - 1)) + 1)
+    left = squares[split - 1] - sums[split - 1] ** 2 / split
+    right = squares[-1] - squares[split - 1] - (sums[-1] - sums[split - 1]) ** 2 / (n - split)
+    best = int(np.argmin(left + right))
+    one_level = squares[-1] - sums[-1] ** 2 / n
+    two_levels = max(float((left + right)[best]), 1e-9 * one_level)
+    return int(split[best]) if n * np.log(one_level / two_levels) > 4 * np.log(n) else None
+
+
+def warmup_end(values: ArrayLike) -> int:
+    """How many values at the start are warm-up: those before the last change point in the first half of the series.
+
+    A change in the second half is drift, not warm-up, and is left in.
+    """
+    x = _floats(values)
+    half, end = len(x) // 2, 0
+    while end < half and (step := change_point(x[end:], last=half - end)) is not None:
+        end += step
+    return end
+
+
+def throughput(counts: Sequence[float], seconds: Sequence[float]) -> Floats:
+    """Rate of each window."""
+    return _floats(counts) / _floats(seconds)
+
+
+def _floats(values: ArrayLike) -> Floats:
+    x = np.asarray(values, dtype=np.float64)
+    if x.ndim != 1 or len(x) == 0:
+        raise ValueError("statistics need a plain, non-empty list of numbers")
+    if not np.isfinite(x).all():
+        raise ValueError("statistics need finite numbers")
+    return x
+
+
+def _resample(n: int, resamples: int, seed: int) -> NDArray[np.int64]:
+    return np.random.default_rng(seed).integers(0, n, (resamples, n))
+
+
+def _percentiles(values: Floats, level: float) -> tuple[float, float]:
+    tail = 50 * (1 - level)
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return float(low), float(high)
