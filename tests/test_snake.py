@@ -262,7 +262,9 @@ def test_gymnasium_accepts_the_vector_env(turbo):
         assert not (terminated & truncated).any()
         if info:
             seen += int(info["_episode"].sum())
-            np.testing.assert_allclose(info["episode"]["r"], np.where(info["_episode"], info["final_info"]["return"], 0))
+            np.testing.assert_allclose(
+                info["episode"]["r"], np.where(info["_episode"], info["final_info"]["return"], 0)
+            )
             np.testing.assert_array_equal(
                 info["episode"]["l"], np.where(info["_episode"], info["final_info"]["length"], 0)
             )

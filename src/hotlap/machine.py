@@ -133,6 +133,14 @@ def peak_rss() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if platform.system() == "Darwin" else 1024)
 
 
+def gpu_memory() -> int:
+    """Most GPU memory torch has held so far, in bytes; 0 without a GPU."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    return int(torch.cuda.max_memory_allocated()) if torch and torch.cuda.is_initialized() else 0
+
+
 class GpuWatch:
     """Samples how busy the first GPU is while a run goes on. Without a GPU it does nothing.
 
@@ -167,7 +175,7 @@ class GpuWatch:
                 self.busy.append(nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)
 
 
-class _nvml:  # noqa: N801 - used as a function
+class _nvml:
     """The NVML library, initialised; None where there is no NVIDIA driver."""
 
     def __enter__(self) -> Any:

@@ -21,7 +21,16 @@ RUNS = Path(".hotlap") / "runs"
 STATUSES = ("running", "done", "interrupted", "failed")
 PHASES = ("warmup", "measured", "bare", "train")
 
-_HEADER = {"id": str, "verb": str, "target": str, "status": str, "created": str, "pid": int, "config": dict, "machine": dict}
+_HEADER = {
+    "id": str,
+    "verb": str,
+    "target": str,
+    "status": str,
+    "created": str,
+    "pid": int,
+    "config": dict,
+    "machine": dict,
+}
 _LINE = {"phase": str, "start": int, "wall": int, "rss": int, "stages": dict, "counts": dict}
 
 
@@ -107,7 +116,9 @@ class Run:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise RecordError(f"cannot write to {self.path}: {error.strerror}; samples before this one are kept") from error
+            raise RecordError(
+                f"cannot write to {self.path}: {error.strerror}; samples before this one are kept"
+            ) from error
 
     def update(self, **fields: Any) -> None:
         """Change fields of `run.json`."""

@@ -4,7 +4,7 @@ Intervals are bootstrap percentile intervals: times are skewed, so nothing here 
 choice is seeded, so a report rebuilt from a record shows the same digits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,11 +111,6 @@ def warmup_end(values: ArrayLike) -> int:
     while end < half and (step := change_point(x[end:], last=half - end)) is not None:
         end += step
     return end
-
-
-def throughput(counts: Sequence[float], seconds: Sequence[float]) -> Floats:
-    """Rate of each window."""
-    return _floats(counts) / _floats(seconds)
 
 
 def _floats(values: ArrayLike) -> Floats:

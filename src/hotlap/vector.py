@@ -118,7 +118,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if seed is not None:
             each = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
             if len(each) != self.num_envs or not all(isinstance(s, int | np.integer) and s >= 0 for s in each):
-                raise ValueError(f"seed must be a whole number >= 0, or one for each of the {self.num_envs} environments")
+                raise ValueError(
+                    f"seed must be a whole number >= 0, or one for each of the {self.num_envs} environments"
+                )
             seeds = np.array(each, np.uint64)
         start = None
         if options and "board" in options:

@@ -1,0 +1,5 @@
+"""`python -m hotlap` is `hotlap`."""
+
+from hotlap.cli import main
+
+main()

@@ -1,0 +1,436 @@
+"""The command line: a table of contents. Each verb parses its flags, calls one function and renders what comes back.
+
+With `--json` a verb prints one JSON document on stdout; progress and everything else goes to stderr. Exit codes: 0 done,
+1 a target failed, 2 wrong usage or input, 130 interrupted.
+"""
+
+import dataclasses
+import inspect
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+import hotlap
+from hotlap.record import RecordError, find, load, write_atomically
+
+Switch = tyro.conf.FlagCreatePairsOff[bool]
+err = Console(stderr=True)
+
+
+class UsageError(Exception):
+    """Wrong input from the user; the message is one line."""
+
+
+# -- systems ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Systems:
+    """List the systems that hotlap carries.
+
+    Example: hotlap systems
+    """
+
+    json: Switch = False
+    """Print one JSON document."""
+
+
+def systems(args: Systems) -> int:
+    from hotlap.report import terminal
+    from hotlap.report.content import Table
+    from hotlap.systems import NAMES, load
+
+    found = [load(name) for name in NAMES]
+    if args.json:
+        _print_json(
+            {
+                "schema": "hotlap.systems/1",
+                "systems": {
+                    s.name: {"summary": s.summary, "algorithm": s.algorithm, "presets": s.preset_notes} for s in found
+                },
+            }
+        )
+        return 0
+    rows: list[Any] = [
+        (s.name if first else "", s.algorithm if first else "", preset, note)
+        for s in found
+        for first, (preset, note) in zip([True] + [False] * len(s.presets), s.preset_notes.items(), strict=False)
+    ]
+    table = Table(
+        "Systems", ("name", "algorithm", "preset", "what it is"), rows, "hotlap train NAME, hotlap profile NAME"
+    )
+    terminal.render("; ".join(f"{s.name}: {s.summary}" for s in found), [table], Console())
+    return 0
+
+
+# -- train -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a system: progress bar, TensorBoard, checkpoints, evaluation.
+
+    Example: hotlap train snake --preset fast --seed 1
+    Example: hotlap train snake --resume latest
+    """
+
+    target: Annotated[str, tyro.conf.Positional]
+    """Which system: see `hotlap systems`."""
+    preset: Literal["fast", "seed"] = "fast"
+    """`fast`, or `seed`: as the original report had it."""
+    resume: str | None = None
+    """Go on with an interrupted run: its folder, its id, or "latest"."""
+    out: Path | None = None
+    """Folder for the record; a new one under .hotlap/runs if not given."""
+    checkpoint_seconds: float = 60.0
+    """Seconds between checkpoints."""
+    evaluate_every: int = 0
+    """Iterations between evaluations; 0: only at the end."""
+    evaluation_episodes: int = 200
+    """Greedy episodes per evaluation."""
+    json: Switch = False
+    """Print one JSON document."""
+
+
+def train(args: Any) -> int:
+    from hotlap.report.document import document
+    from hotlap.train.loop import train as run_training
+
+    system = _system(args.target)
+    config = _checked(args.config)
+    started = time.monotonic()
+    with _progress(TextColumn("{task.fields[shown]}")) as progress:
+        task = progress.add_task(f"train {system.name}", total=config.total_steps, shown="")
+        last = {"steps": 0.0, "time": time.monotonic()}
+
+        def report(shown: dict[str, float]) -> None:
+            now = time.monotonic()
+            rate = (shown["env_steps"] - last["steps"]) / max(now - last["time"], 1e-9) if last["steps"] else 0.0
+            last.update(steps=shown["env_steps"], time=now)
+            score = shown.get(f"episode/{system.score}")
+            text = f"{rate:,.0f} steps/s" + (f", {system.score} {score:.1f}" if score is not None else "")
+            progress.update(task, completed=shown["env_steps"], shown=text)
+
+        run = run_training(
+            system,
+            config,
+            out=args.out,
+            resume=find(args.resume) if args.resume else None,
+            checkpoint_seconds=args.checkpoint_seconds,
+            evaluate_every=args.evaluate_every,
+            evaluation_episodes=args.evaluation_episodes,
+            report=report,
+        )
+    if run.header["status"] == "interrupted":
+        err.print(f"Stopped. Go on with: hotlap train {system.name} --resume {run.path}", soft_wrap=True)
+    doc = document(run)
+    doc |= {"checkpoint": str(run.path / "checkpoint.safetensors"), "seconds": time.monotonic() - started}
+    _show(doc, args.json, breakdown=False, only=("Where the time went", "Throughput", "Evaluation"))
+    if not args.json:
+        print(
+            f"trained for {doc['seconds']:.0f} s; record {run.path}; TensorBoard events in {run.path / 'tensorboard'}"
+        )
+    return 130 if run.header["status"] == "interrupted" else 0
+
+
+# -- profile ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Measure where the time of training goes, stage by stage.
+
+    Example: hotlap profile snake --iterations 20 --breakdown
+    Example: hotlap profile snake --target "iteration_time<5s" --target "memory<2GB" --json
+    """
+
+    what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
+    """Which system: see `hotlap systems`."""
+    preset: Literal["fast", "seed"] = "fast"
+    """`fast`, or `seed`: as the original report had it."""
+    iterations: int = 10
+    """Iterations to measure after warm-up; as many bare ones run between them."""
+    seconds: float | None = None
+    """Measure for this long instead of a number of iterations."""
+    warmup: int = 2
+    """Iterations to leave out once learning has begun; a later change of level is left out too."""
+    breakdown: Switch = False
+    """Open collect and update into the stages inside them."""
+    modules: Switch = False
+    """Time each nn.Module, forward and backward, in a pass of its own."""
+    detailed: Switch = False
+    """Add a cProfile report: the top 50 functions, and a .pstats file in the run's folder."""
+    env_only: Switch = False
+    """Time the bare environments with random actions, no learning."""
+    target: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A limit such as "iteration_time<5s" or "memory<2GB"; a missed one makes the exit code 1. May be repeated."""
+    ranges: Literal["profiler", "nvtx"] | None = None
+    """Also announce stages to torch.profiler or Nsight."""
+    out: Path | None = None
+    """Folder for the record; a new one under .hotlap/runs if not given."""
+    json: Switch = False
+    """Print one JSON document."""
+
+
+def profile(args: Any) -> int:
+    from hotlap.profile import Options
+    from hotlap.profile import profile as run_profile
+    from hotlap.report.document import document
+    from hotlap.report.targets import Target
+
+    for text in args.target:
+        Target.parse(text)
+    if args.iterations < 1 or args.warmup < 0 or (args.seconds is not None and args.seconds <= 0):
+        raise UsageError("--iterations must be at least 1, --warmup at least 0, --seconds more than 0")
+    options = Options(
+        iterations=args.iterations,
+        warmup=args.warmup,
+        seconds=args.seconds,
+        env_only=args.env_only,
+        modules=args.modules,
+        detailed=args.detailed,
+        targets=tuple(args.target),
+        ranges=args.ranges,
+    )
+    with _progress() as progress:
+        task = progress.add_task(f"profile {args.what}", total=None)
+
+        def report(what: str, done: int, total: int) -> None:
+            progress.update(task, description=f"profile {args.what}: {what}", completed=done, total=total or None)
+
+        run = run_profile(_system(args.what), _checked(args.config), options, out=args.out, report=report)
+    doc = document(run)
+    _show(doc, args.json, args.breakdown)
+    if not args.json:
+        print(f"\nas a page: hotlap report {run.path} --format html")
+    if run.header["status"] == "interrupted":
+        return 130
+    return 0 if all(target["passed"] for target in doc["targets"]) else 1
+
+
+# -- report ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Report:
+    """Render a saved run.
+
+    Example: hotlap report latest --format html
+    """
+
+    run: Annotated[str, tyro.conf.Positional] = "latest"
+    """A run's folder, its id, or "latest"."""
+    format: Literal["terminal", "md", "html", "json", "trace"] = "terminal"
+    """html and trace are written to files, the others to stdout."""
+    breakdown: bool = True
+    """Open collect and update into the stages inside them."""
+    output: Path | None = None
+    """File to write; report.html or trace.json in the run's folder if not given."""
+    json: Switch = False
+    """The same as --format json."""
+
+
+def report(args: Report) -> int:
+    from hotlap.report import content, html, markdown, trace
+    from hotlap.report.document import document
+
+    run = load(args.run)
+    kind = "json" if args.json else args.format
+    if kind == "trace":
+        return _write(args.output or run.path / "trace.json", json.dumps(trace.render(run)))
+    doc = document(run)
+    if kind == "terminal" and args.output is None:
+        _show(doc, False, args.breakdown)
+        return 0
+    title, sections = content.headline(doc), content.sections(doc, args.breakdown)
+    if kind == "html":
+        return _write(args.output or run.path / "report.html", html.render(title, sections))
+    if kind == "terminal":
+        from hotlap.report import terminal
+
+        text = StringIO()
+        terminal.render(title, sections, Console(file=text, width=120))
+        return _write(args.output, text.getvalue())  # type: ignore[arg-type]
+    text_out = json.dumps(doc, indent=2) + "\n" if kind == "json" else markdown.render(title, sections)
+    if args.output:
+        return _write(args.output, text_out)
+    sys.stdout.write(text_out)
+    return 0
+
+
+# -- shared ----------------------------------------------------------------------------------------------------------------
+
+VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
+    "systems": (Systems, systems),
+    "train": (Train, train),
+    "profile": (Profile, profile),
+    "report": (Report, report),
+}
+
+
+def main() -> None:
+    """Entry point of the `hotlap` command."""
+    try:
+        code = _run(sys.argv[1:])
+    except KeyboardInterrupt:
+        err.print("hotlap: interrupted; what was recorded is kept")
+        code = 130
+    except BrokenPipeError:  # the reader of our output went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except (UsageError, RecordError, ValueError, RuntimeError) as error:
+        if os.environ.get("HOTLAP_DEBUG"):
+            raise
+        err.print(f"hotlap: {error}", markup=False, highlight=False, soft_wrap=True)
+        code = 2
+    sys.exit(code)
+
+
+def _run(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help"):
+        return _help()
+    if argv[0] == "--version":
+        print(f"hotlap {hotlap.__version__}")
+        return 0
+    verb, rest = argv[0], argv[1:]
+    if verb not in VERBS:
+        raise UsageError(f"unknown verb {verb!r}{_nearest(verb, VERBS)}; verbs: {', '.join(VERBS)}")
+    kind, function = VERBS[verb]
+    if verb in ("train", "profile"):
+        kind = _with_config(kind, rest)
+    return function(_parse(kind, verb, rest))
+
+
+def _parse(kind: type, verb: str, argv: list[str]) -> Any:
+    """The verb's flags. tyro draws its complaints as a box; we say the same in one line."""
+    complaint = StringIO()
+    try:
+        with redirect_stderr(complaint):
+            return tyro.cli(kind, prog=f"hotlap {verb}", args=argv, description=inspect.cleandoc(kind.__doc__ or ""))
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        lines = [line.strip("│ ") for line in complaint.getvalue().splitlines() if line.startswith("│")]
+        said = " ".join(line for line in lines if line.strip("─ ") and not line.startswith("For full helptext"))
+        said = said.partition(" Argument helptext:")[0]
+        raise UsageError(f"{said or complaint.getvalue().strip()} (hotlap {verb} --help lists the flags)") from None
+
+
+def _help() -> int:
+    print("hotlap: makes reinforcement-learning training fast, and proves it\n")
+    for verb, (kind, _) in VERBS.items():
+        print(f"  hotlap {verb:<9} {(kind.__doc__ or '').splitlines()[0]}")
+    print("\nExample: hotlap profile snake --iterations 10\nhotlap VERB --help lists a verb's flags.")
+    return 0
+
+
+def _with_config(kind: type, argv: list[str]) -> type:
+    """The verb's flags and, beside them, those of the system's config: the preset's values are the defaults.
+
+    The target and the preset (or the run to resume) decide which flags exist, so they are looked up before parsing.
+    """
+    from hotlap.systems import NAMES
+
+    if not argv or argv[0].startswith("-"):
+        named = next((argument for argument in argv if argument in NAMES), NAMES[0])
+        if not {"-h", "--help"} & set(argv) and named not in argv:
+            raise UsageError(f"name a target first: hotlap {kind.__name__.lower()} TARGET; targets: {', '.join(NAMES)}")
+        target = named
+    else:
+        target = argv[0]
+    system = _system(target)
+    resume = _value_of("--resume", argv)
+    if resume:
+        from hotlap.train.loop import config_from
+
+        saved = load(resume).header
+        if saved["target"] != target or saved["verb"] != "train":
+            raise UsageError(f"{resume} is a {saved['verb']} run of {saved['target']}, not a training run of {target}")
+        config = config_from(type(system.presets["fast"]), saved["config"])
+    else:
+        preset = _value_of("--preset", argv) or "fast"
+        config = system.presets.get(preset, system.presets["fast"])
+    annotation = tyro.conf.OmitArgPrefixes[type(config)]  # type: ignore[misc]
+    field = ("config", annotation, dataclasses.field(default=config))
+    combined = dataclasses.make_dataclass(kind.__name__, [field], bases=(kind,), frozen=True)
+    combined.__doc__ = kind.__doc__
+    return combined
+
+
+def _value_of(flag: str, argv: list[str]) -> str | None:
+    for i, argument in enumerate(argv):
+        if argument == flag and i + 1 < len(argv):
+            return argv[i + 1]
+        if argument.startswith(f"{flag}="):
+            return argument.removeprefix(f"{flag}=")
+    return None
+
+
+def _system(name: str) -> Any:
+    from hotlap.systems import NAMES, load
+
+    if name not in NAMES:
+        raise UsageError(f"unknown target {name!r}{_nearest(name, NAMES)}; targets: {', '.join(NAMES)}")
+    return load(name)
+
+
+def _nearest(name: str, known: Any) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(known), 1)
+    return f" (did you mean {found[0]!r}?)" if found else ""
+
+
+def _checked(config: Any) -> Any:
+    """The config, if it can work at all."""
+    for name in ("num_envs", "total_steps", "iteration_steps", "batch_size", "buffer_size", "n_step", "target_sync"):
+        if getattr(config, name, 1) < 1:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least 1")
+    if config.device != "cpu":
+        import torch
+
+        try:
+            torch.zeros(1, device=config.device)
+        except (RuntimeError, AssertionError) as error:
+            raise UsageError(f"--device {config.device} cannot be used: {str(error).splitlines()[0]}") from None
+    return config
+
+
+@contextmanager
+def _progress(*extra: Any) -> Iterator[Progress]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), *extra)
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=True) as progress:
+        yield progress
+
+
+def _show(doc: dict[str, Any], as_json: bool, breakdown: bool, only: tuple[str, ...] = ()) -> None:
+    if as_json:
+        _print_json(doc)
+        return
+    from hotlap.report import content, terminal
+
+    sections = content.sections(doc, breakdown)
+    if only:
+        sections = [s for s in sections if isinstance(s, content.Notes) or getattr(s, "title", "") in only]
+    terminal.render(content.headline(doc), sections, Console())
+
+
+def _print_json(doc: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(doc, indent=2) + "\n")
+
+
+def _write(path: Path, text: str) -> int:
+    write_atomically(path, text)
+    print(path)
+    return 0

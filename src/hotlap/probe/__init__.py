@@ -1,0 +1,1 @@
+"""Measurement that looks at running code from outside: a line sampler and timers on modules."""

@@ -1,0 +1,211 @@
+"""Profile a system: warm up, then alternate measured and bare iterations, then the extra passes that were asked for.
+
+Bare iterations run with the clock and the sampler off. What they say about the cost of measuring is noisy on a busy machine,
+so the cost is also counted directly: stages entered times the cost of one, plus the sampler's own CPU time. Passes that
+disturb (module hooks, cProfile) run after the measurement, never during it.
+"""
+
+import cProfile
+import pstats
+import random
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotlap import machine, stages, stats
+from hotlap.clock import ENV_STEPS, EPISODES, Sample, StageClock, stage_cost
+from hotlap.probe.sampler import Sampler, shorten
+from hotlap.record import Recorded, Run
+from hotlap.systems import System
+from hotlap.train.loop import recording, stop_requests, write_samples
+
+EXTRA_ITERATIONS = 2  # iterations of each disturbing pass
+TRACED = 2  # measured iterations whose every span is kept
+FUNCTIONS = 50
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure."""
+
+    iterations: int = 10
+    warmup: int = 2
+    seconds: float | None = None
+    env_only: bool = False
+    modules: bool = False
+    detailed: bool = False
+    targets: tuple[str, ...] = ()
+    ranges: str | None = None
+
+
+Report = Callable[[str, int, int], None]  # (what is going on, done, of how many)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is measured: `iterate` runs one iteration, `ready` says whether start-up is over, `networks` what to open."""
+
+    iterate: Callable[[], Any]
+    ready: Callable[[], bool]
+    networks: Callable[[], dict[str, Any]]
+
+
+def profile(
+    system: System, config: Any, options: Options, out: Path | None = None, report: Report = lambda *_: None
+) -> Run:
+    """Measure a system's training, or its bare environments. Ctrl-C keeps what was measured."""
+    clock = StageClock.for_device(config.device, options.ranges)
+    env = system.make_env(config)
+    work = (_bare_env if options.env_only else _training)(system, config, env, clock)
+    run = Run.create(
+        "profile",
+        system.name,
+        asdict(config),
+        machine.facts(),
+        out,
+        gpu_timing=clock.policy,
+        stage_cost=stage_cost(),
+        targets=list(options.targets),
+        env_only=options.env_only,
+    )
+    with recording(run), stop_requests() as stop, machine.GpuWatch() as watch:
+        sampler = Sampler(clock.open_path)
+        _warm_up(run, clock, work, options, report, stop.is_set)
+        _measure(run, clock, work, sampler, options, report, stop.is_set)
+        sampler.stop()
+        run.update(
+            hot_lines=sampler.hottest(),
+            sampler_seconds=sampler.seconds,
+            usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share},
+        )
+        clock.enabled = False
+        if options.modules and not stop.is_set():
+            report("timing modules", 0, 0)
+            run.update(modules=_time_modules(work))
+        if options.detailed and not stop.is_set():
+            report("running cProfile", 0, 0)
+            run.update(functions=_profile_functions(work, run.path / "profile.pstats"))
+        run.finish("interrupted" if stop.is_set() else "done")
+    env.close()
+    return run
+
+
+def _training(system: System, config: Any, env: Any, clock: StageClock) -> Work:
+    state = system.trainer.start(config, env)
+    return Work(
+        iterate=lambda: system.trainer.iterate(state, config, env, clock),
+        ready=lambda: state.updates > 0,
+        networks=lambda: dict(system.trainer.networks(state)),
+    )
+
+
+def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
+    """Random actions, drawn beforehand, and no learning."""
+    rng = np.random.default_rng(config.seed)
+    actions = rng.integers(0, env.single_action_space.n, (config.iteration_steps, config.num_envs))
+    env.reset(seed=config.seed)
+
+    def iterate() -> None:
+        for action in actions:
+            with clock.stage(stages.COLLECT), clock.stage(stages.ENV_STEP):
+                info = env.step(action)[4]
+            clock.count(ENV_STEPS, config.num_envs)
+            if info:
+                clock.count(EPISODES, int(info["_final_info"].sum()))
+
+    return Work(iterate, ready=lambda: True, networks=dict)
+
+
+def _warm_up(
+    run: Run, clock: StageClock, work: Work, options: Options, report: Report, stopped: Callable[[], bool]
+) -> None:
+    """Until learning has begun, the iteration in which it began is over, and `warmup` more."""
+    left = options.warmup
+    while left > 0 and not stopped():
+        report("warming up", options.warmup - left, options.warmup)
+        ready = work.ready()
+        with clock.iteration():
+            work.iterate()
+        write_samples(run, clock, "warmup", wait=True)
+        left -= ready
+
+
+def _measure(
+    run: Run,
+    clock: StageClock,
+    work: Work,
+    sampler: Sampler,
+    options: Options,
+    report: Report,
+    stopped: Callable[[], bool],
+) -> None:
+    """Pairs of a measured and a bare iteration, in random order, until enough are left after late warm-up is dropped."""
+    coin = random.Random(0)
+    deadline = time.monotonic() + options.seconds if options.seconds else None
+    most = 2 * options.iterations + 10
+    pairs = 0
+    while not stopped():
+        walls = [sample.wall for sample in run.phase("measured")]
+        steady = len(walls) - (stats.warmup_end(walls) if walls else 0)
+        enough = steady >= options.iterations if deadline is None else steady and time.monotonic() > deadline
+        if enough or (deadline is None and pairs >= most):
+            break
+        report("measuring", steady, options.iterations if deadline is None else 0)
+        for bare in coin.sample([False, True], 2):
+            if bare:
+                _run_bare(run, clock, work)
+            else:
+                sampler.resume()
+                with clock.iteration(trace=pairs < TRACED):
+                    work.iterate()
+                sampler.pause()
+                write_samples(run, clock, "measured", wait=True)
+        pairs += 1
+
+
+def _run_bare(run: Run, clock: StageClock, work: Work) -> None:
+    clock.enabled = False
+    begin = time.perf_counter_ns()
+    work.iterate()
+    sample = Sample(start=0, wall=time.perf_counter_ns() - begin)
+    clock.enabled = True
+    run.append(Recorded("bare", sample, machine.rss(), machine.gpu_memory()))
+
+
+def _time_modules(work: Work) -> list[dict[str, Any]]:
+    networks = work.networks()
+    if not networks:
+        return []
+    from hotlap.probe.modules import ModuleTimer
+
+    timer = ModuleTimer(networks)
+    with timer.watch():
+        for _ in range(EXTRA_ITERATIONS):
+            work.iterate()
+    return [asdict(entry) for entry in timer.results()]
+
+
+def _profile_functions(work: Work, path: Path) -> list[dict[str, Any]]:
+    """The functions with the most cumulative time, by cProfile; all of them go to a .pstats file."""
+    profiler = cProfile.Profile()
+    profiler.enable()
+    for _ in range(EXTRA_ITERATIONS):
+        work.iterate()
+    profiler.disable()
+    profiler.dump_stats(path)
+    entries = pstats.Stats(profiler).stats.items()  # type: ignore[attr-defined]
+    top = sorted(entries, key=lambda item: -item[1][3])[:FUNCTIONS]
+    return [
+        {
+            "where": f"{shorten(file)}:{line}" if line else "built-in",
+            "function": name,
+            "calls": calls,
+            "own_seconds": own,
+            "total_seconds": total,
+        }
+        for (file, line, name), (_, calls, own, total, _) in top
+    ]

@@ -1,0 +1,211 @@
+"""The numbers of a report, computed once from the record: the document that `--json` prints and `content.py` words."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hotlap import stages, stats
+from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
+from hotlap.record import Run
+from hotlap.report import units
+from hotlap.report.targets import Target
+
+SCHEMA = "hotlap.{verb}/1"
+NANO = 1e-9
+FEW = 5  # samples below which an interval means little
+DRIFT = 0.05  # smallest change of level worth a warning
+
+
+def document(run: Run) -> dict[str, Any]:
+    """Everything that can be said about a run, as plain data."""
+    header = run.header
+    warmup, steady = split_warmup(run)
+    walls = [sample.wall * NANO for sample in steady]
+    result: dict[str, Any] = {
+        "schema": SCHEMA.format(verb=header["verb"]),
+        "run": str(run.path),
+        "verb": header["verb"],
+        "target": header["target"],
+        "status": "killed" if run.was_killed else header["status"],
+        "error": header.get("error"),
+        "created": header["created"],
+        "env_only": header.get("env_only", False),
+        "iterations": {"measured": len(steady), "warmup": warmup, "seconds": _spread(walls)},
+        "stages": stage_table(steady),
+        "unattributed": None,
+        "throughput": _throughput(steady),
+        "counts": _totals(run),
+        "memory": _memory(run),
+        "projection": _projection(walls),
+        "hot_lines": header.get("hot_lines", []),
+        "modules": header.get("modules", []),
+        "functions": header.get("functions", []),
+        "gpu_busy": (header.get("usage") or {}).get("gpu_busy"),
+        "gpu_timing": header.get("gpu_timing"),
+        "evaluation": header.get("evaluation"),
+        "config": header["config"],
+        "machine": header["machine"],
+        "overhead": _overhead(run),
+        "overhead_ab": _overhead_ab(run),
+        "windows": _windows(run),
+    }
+    if steady:
+        result["unattributed"] = result["stages"][stages.UNATTRIBUTED]["share"]
+    result["targets"] = [Target.parse(text).judge(result) for text in header.get("targets", [])]
+    result["warnings"] = _warnings(run, result, walls)
+    return result
+
+
+def split_warmup(run: Run) -> tuple[int, list[Sample]]:
+    """How many samples are warm-up, and the rest: the samples that numbers are taken from.
+
+    Before the change point that ends warm-up, and in training before learning has begun, nothing counts.
+    """
+    samples = run.phase("measured", "train")
+    begun = 0
+    if run.header["verb"] == "train":
+        learning = [i for i, sample in enumerate(samples) if sample.counts.get(UPDATES)]
+        begun = min(learning[0] + 1, len(samples) - 1) if learning else 0
+    rest = samples[begun:]
+    late = stats.warmup_end([sample.wall for sample in rest]) if rest else 0
+    return len(run.phase("warmup")) + begun + late, rest[late:]
+
+
+def stage_table(samples: list[Sample]) -> dict[str, dict[str, Any]]:
+    """Exclusive time of every stage: seconds and share of the wall time, with the share's 95% interval.
+
+    `total_seconds` and `total_share` include the stages inside. The shares, `unattributed` among them, sum to 1.
+    """
+    if not samples:
+        return {}
+    walls = np.array([sample.wall for sample in samples], float)
+    paths = sorted({path for sample in samples for path in sample.own}, key=stages.order)
+    table = {}
+    for path in [*paths, stages.UNATTRIBUTED]:
+        if path == stages.UNATTRIBUTED:
+            own = total = np.array([_unattributed(sample) for sample in samples], float)
+        else:
+            own = np.array([sample.own.get(path, 0) for sample in samples], float)
+            total = np.array([sample.total.get(path, 0) for sample in samples], float)
+        table[path] = {
+            "seconds": float(own.sum() * NANO),
+            "share": float(own.sum() / walls.sum()),
+            "ci95": list(stats.ratio_interval(own, walls)),
+            "total_seconds": float(total.sum() * NANO),
+            "total_share": float(total.sum() / walls.sum()),
+            "total_ci95": list(stats.ratio_interval(total, walls)),
+            "calls": sum(sample.calls.get(path, 0) for sample in samples),
+        }
+        gpu = sum(sample.gpu.get(path, 0) for sample in samples)
+        if gpu:
+            table[path]["gpu_seconds"] = gpu * NANO
+    return table
+
+
+def _unattributed(sample: Sample) -> int:
+    return sample.wall - sum(total for path, total in sample.total.items() if stages.parent(path) is None)
+
+
+def _spread(values: Sequence[float]) -> dict[str, Any]:
+    if not values:
+        return {}
+    summary = stats.summarize(values)
+    return {**vars(summary), "ci95": list(stats.bootstrap_interval(values, np.median))}
+
+
+def _throughput(samples: list[Sample]) -> dict[str, Any]:
+    """Median rate over windows, with the interval of the median."""
+    result: dict[str, Any] = {"ci95": {}}
+    for what in (ENV_STEPS, UPDATES, EPISODES):
+        if samples:
+            rates = [sample.counts.get(what, 0) / (sample.wall * NANO) for sample in samples]
+            result[f"{what}_per_s"] = float(np.median(rates))
+            result["ci95"][f"{what}_per_s"] = list(stats.bootstrap_interval(rates, np.median))
+    return result
+
+
+def _totals(run: Run) -> dict[str, float]:
+    """What was counted over the whole run, warm-up included, bare iterations not."""
+    samples = run.phase("warmup", "measured", "train")
+    return {what: sum(sample.counts.get(what, 0) for sample in samples) for what in (ENV_STEPS, UPDATES, EPISODES)}
+
+
+def _memory(run: Run) -> dict[str, Any]:
+    seen = [line.rss for line in run.lines]
+    usage = run.header.get("usage") or {}
+    return {
+        "peak_bytes": usage.get("peak_rss") or max(seen, default=0),
+        "first_bytes": seen[0] if seen else 0,
+        "last_bytes": seen[-1] if seen else 0,
+        "gpu_peak_bytes": max((line.gpu_memory for line in run.lines), default=0),
+    }
+
+
+def _projection(walls: Sequence[float]) -> dict[str, Any]:
+    """How long 100 and 1,000 iterations would take at the mean of those measured."""
+    if not walls:
+        return {}
+    low, high = stats.bootstrap_interval(walls)
+    mean = float(np.mean(walls))
+    return {str(n): {"seconds": n * mean, "ci95": [n * low, n * high]} for n in (100, 1000)}
+
+
+def _overhead(run: Run) -> float | None:
+    """What measuring cost, as a share of the measured time: stages entered and the sampler's own time."""
+    samples = run.phase("measured", "train")
+    wall = sum(sample.wall for sample in samples) * NANO
+    if not wall or "stage_cost" not in run.header:
+        return None
+    entered = sum(sum(sample.calls.values()) for sample in samples)
+    return float((entered * run.header["stage_cost"] + run.header.get("sampler_seconds", 0.0)) / wall)
+
+
+def _overhead_ab(run: Run) -> dict[str, Any] | None:
+    """Measured iterations against bare ones that ran between them: the ratio of their times."""
+    measured, bare = run.phase("measured"), run.phase("bare")
+    pairs = min(len(measured), len(bare))
+    if not pairs:
+        return None
+    ratio, low, high = stats.paired_ratio([s.wall for s in measured[:pairs]], [s.wall for s in bare[:pairs]])
+    return {"ratio": ratio, "ci95": [low, high], "pairs": pairs}
+
+
+def _windows(run: Run) -> dict[str, list[Any]]:
+    """The series behind the plots: one entry per recorded iteration, bare ones left out."""
+    samples = run.phase("warmup", "measured", "train")
+    paths = sorted({path for sample in samples for path in sample.own}, key=stages.order)
+    rates = {
+        f"{what}_per_s": [sample.counts.get(what, 0) / (sample.wall * NANO) for sample in samples]
+        for what in (ENV_STEPS, UPDATES, EPISODES)
+    }
+    shares = {path: [sample.own.get(path, 0) / sample.wall for sample in samples] for path in paths}
+    shares[stages.UNATTRIBUTED] = [_unattributed(sample) / sample.wall for sample in samples]
+    return {"time": [sample.start * NANO for sample in samples], **rates, "shares": shares}  # type: ignore[dict-item]
+
+
+def _warnings(run: Run, result: dict[str, Any], walls: Sequence[float]) -> list[str]:
+    found = []
+    if result["status"] == "killed":
+        found.append("The process was killed: this report covers what it had recorded.")
+    if result["status"] == "interrupted":
+        found.append("The run was interrupted: this report covers what it had recorded.")
+    if result["status"] == "failed":
+        found.append(f"The run failed: {result['error']}")
+    if not walls:
+        found.append("No iteration was completed after warm-up, so there is nothing to show.")
+    elif len(walls) < FEW:
+        found.append(f"Only {len(walls)} iterations: too few samples for the intervals to mean much.")
+    if len(walls) > FEW and (step := stats.change_point(walls)) is not None:
+        ratio = np.median(walls[step:]) / np.median(walls[:step])
+        if abs(ratio - 1) > DRIFT:
+            found.append(f"Drift: from measured iteration {step + 1} on, one takes {ratio:.2f}x as long as before.")
+    cores, load = result["machine"].get("usable_cores", 1), result["machine"].get("load", [0])[0]
+    if load > cores:
+        found.append(f"The machine was busy before the run: load {load:g} on {cores:g} usable cores.")
+    if (result["unattributed"] or 0) > 0.05:
+        found.append(f"{units.share(result['unattributed'])} of the time belongs to no stage.")
+    ab = result["overhead_ab"]
+    if (result["overhead"] or 0) > 0.02 or (ab and ab["ci95"][0] > 1.02):
+        found.append("Measuring cost more than 2% of the time.")
+    return found

@@ -1,0 +1,110 @@
+"""Sections as one HTML file that needs no network: plotly's script is inside it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+
+from hotlap import stages
+from hotlap.report import units
+from hotlap.report.content import Bar, Plot, Section
+
+TEMPLATE = Path(__file__).with_name("report.html.jinja")
+
+# One colour per top-level stage, lighter for the stages inside it; chosen to be told apart by colour-blind readers.
+COLOURS = {
+    stages.COLLECT: "#0072b2",
+    stages.ADVANTAGE: "#cc79a7",
+    stages.SAMPLE: "#009e73",
+    stages.UPDATE: "#d55e00",
+    stages.TRANSFER: "#f0e442",
+    stages.EVALUATE: "#56b4e9",
+    stages.LOG: "#8c6bb1",
+    stages.CHECKPOINT: "#a6761d",
+    stages.UNATTRIBUTED: "#999999",
+}
+
+
+def render(title: str, sections: list[Section]) -> str:
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(TEMPLATE.read_text())
+    plots = [section for section in sections if isinstance(section, Plot)]
+    figures = json.dumps([_figure(plot) for plot in plots]).replace("</", "<\\/")
+    parts = [(type(section).__name__, section) for section in sections]
+    return template.render(title=title, parts=parts, figures=figures, plotlyjs=get_plotlyjs(), is_bar=_is_bar)
+
+
+def _is_bar(cell: Any) -> bool:
+    return isinstance(cell, Bar)
+
+
+def _figure(plot: Plot) -> dict[str, Any]:
+    """A plotly figure: traces and layout, as plain data."""
+    layout: dict[str, Any] = {
+        "margin": {"l": 60, "r": 16, "t": 8, "b": 48},
+        "height": 320,
+        "hovermode": "x unified",
+        "legend": {"orientation": "h", "y": -0.25},
+        "xaxis": {"title": {"text": plot.x_label}},
+        "yaxis": {"title": {"text": plot.y_label}, "rangemode": "tozero"},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+    }
+    if plot.kind == "icicle":
+        paths = list(plot.series)
+        trace = {
+            "type": "icicle",
+            "ids": ["iteration", *paths],
+            "labels": ["iteration", *(path.rpartition("/")[2] for path in paths)],
+            "parents": ["", *(plot.parents[path] or "iteration" for path in paths)],
+            "values": [
+                sum(plot.series[p][0] for p in paths if not plot.parents[p]),
+                *(plot.series[p][0] for p in paths),
+            ],
+            "text": [stages.meaning(path) if path else "" for path in ["", *paths]],
+            "customdata": ["", *(units.seconds(plot.series[path][0]) for path in paths)],
+            "branchvalues": "total",
+            "sort": False,
+            "tiling": {"orientation": "v"},
+            "textinfo": "label+percent root",
+            "hovertemplate": "<b>%{id}</b><br>%{customdata} per iteration, %{percentRoot:.1%}<br>%{text}<extra></extra>",
+            "marker": {"colors": ["#e8e8e8", *(_colour(path) for path in paths)]},
+        }
+        return {"data": [trace], "layout": {**layout, "height": 260, "margin": {"l": 4, "r": 4, "t": 4, "b": 4}}}
+    area = plot.kind == "area"
+    traces = []
+    for name, values in plot.series.items():
+        colour = _colour(name) if area else None
+        line = {"color": colour, "width": 0.5 if area else 2}
+        trace = {
+            "type": "scatter",
+            "mode": "lines" if area else "lines+markers",
+            "name": name,
+            "x": plot.x,
+            "y": values,
+            "line": line,
+        }
+        if area:
+            trace |= {"stackgroup": "one", "fillcolor": colour, "hovertemplate": "%{y:.1f}%"}
+        else:
+            trace |= {"marker": {"size": 5}}
+        traces.append(trace)
+    if area:
+        layout["yaxis"] |= {"range": [0, 100]}
+    return {"data": traces, "layout": layout}
+
+
+def _colour(path: str) -> str:
+    """The colour of a stage; deeper and later siblings are lighter."""
+    top, *below = path.split("/")
+    base = COLOURS.get(top, "#666666")
+    if not below:
+        return base
+    siblings = [name for name, stage in stages.STAGES.items() if stage.parent == top]
+    place = siblings.index(below[-1]) if below[-1] in siblings else len(siblings)
+    blend = 0.15 + 0.14 * place
+    channels = (int(base[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(c + (255 - c) * min(blend, 0.8)):02x}" for c in channels)

@@ -1,0 +1,29 @@
+"""The systems: each is an environment, a network and a trainer with presets, in a file of its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+NAMES = ("snake",)
+
+
+@dataclass(frozen=True)
+class System:
+    """A complete RL set-up. `trainer` is the module of its algorithm: start, iterate, evaluate, save_state, load_state."""
+
+    name: str
+    summary: str
+    algorithm: str
+    trainer: Any
+    presets: dict[str, Any]
+    preset_notes: dict[str, str]
+    make_env: Callable[..., Any]  # (config, num_envs=None) -> VectorEnv
+    score: str  # the metric of an episode that says how well it was played
+
+
+def load(name: str) -> System:
+    """A system by name. Imports torch, so callers that only need names use NAMES."""
+    from importlib import import_module
+
+    found: System = import_module(f"hotlap.systems.{name}").SYSTEM
+    return found

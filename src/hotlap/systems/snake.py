@@ -1,0 +1,62 @@
+"""Snake with DQN on hundreds of environments and flood-fill features."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hotlap.systems import System
+from hotlap.train import dqn
+from hotlap.vector import make_vec
+
+
+@dataclass(frozen=True)
+class Config(dqn.Config):
+    features: str = "flood"
+    """What the snake sees: basic (11 values), flood (14) or grid (the board)."""
+    size: int = 10
+    """Rows and columns of the board."""
+
+
+# As the original report had it: Python environments, 64 updates of 64 per vector step.
+SEED = Config(turbo=False, features="basic")
+
+FAST = Config(
+    total_steps=2_000_000,
+    updates_per_step=2,
+    batch_size=256,
+    buffer_size=500_000,
+    learning_starts=20_000,
+    learning_rate=5e-4,
+    gamma=0.98,
+    n_step=3,
+    double=True,
+    epsilon_steps=1_500_000,
+    target_sync=500,
+    grad_clip=10.0,
+)
+
+
+def make_env(config: Config, num_envs: int | None = None) -> Any:
+    return make_vec(
+        "snake",
+        num_envs or config.num_envs,
+        turbo=config.turbo,
+        seed=config.seed,
+        threads=config.env_threads,
+        features=config.features,
+        size=config.size,
+    )
+
+
+SYSTEM = System(
+    name="snake",
+    summary="Snake on a 10x10 board, 256 environments",
+    algorithm="DQN",
+    trainer=dqn,
+    presets={"fast": FAST, "seed": SEED},
+    preset_notes={
+        "fast": "C kernel, double 3-step DQN, 2 updates of 256 per vector step",
+        "seed": "Python environments, 64 updates of 64 per vector step",
+    },
+    make_env=make_env,
+    score="score",
+)

@@ -1,0 +1,1 @@
+"""Trainers: each algorithm is one flat file, with its networks and buffers beside it."""

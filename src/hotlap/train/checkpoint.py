@@ -1,0 +1,49 @@
+"""Checkpoints: one safetensors file of arrays, with plain numbers as JSON in its metadata. Written atomically, no pickle."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from hotlap.record import RecordError
+
+SCHEMA = "hotlap.checkpoint/1"
+NAME = "checkpoint.safetensors"
+
+
+def save(folder: Path, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any], config: dict[str, Any]) -> Path:
+    """Replace the checkpoint of a run; the old one stays until the new one is whole."""
+    path = folder / NAME
+    metadata = {"schema": SCHEMA, "numbers": json.dumps(numbers), "config": json.dumps(config)}
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".checkpoint.") as scratch:
+            part = Path(scratch) / NAME
+            save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, part, metadata)
+            part.chmod(0o644)
+            part.replace(path)
+    except (OSError, SafetensorError) as error:
+        raise RecordError(f"cannot write {path}: {error}; the checkpoint before it is kept") from error
+    return path
+
+
+def load(folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any], dict[str, Any]]:
+    """The arrays, the numbers and the config of a run's checkpoint."""
+    path = folder / NAME
+    if not path.exists():
+        raise RecordError(f"{folder} has no checkpoint: it was stopped before its first one")
+    try:
+        from safetensors import safe_open
+
+        with safe_open(path, "numpy") as file:
+            metadata = file.metadata() or {}
+        arrays = load_file(path)
+        if metadata.get("schema") != SCHEMA:
+            raise RecordError(f"{path} has schema {metadata.get('schema')!r}; this version of hotlap reads {SCHEMA!r}")
+        return arrays, json.loads(metadata["numbers"]), json.loads(metadata["config"])
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise RecordError(f"{path} is damaged: {error}") from error

@@ -1,0 +1,309 @@
+"""DQN, top to bottom: one iteration collects `iteration_steps` vector steps and learns between them.
+
+    state = start(config, env)
+    while state.env_steps < config.total_steps:
+        with clock.iteration():
+            metrics = iterate(state, config, env, clock)
+
+Double DQN, dueling networks, n-step returns and prioritised replay are switches. Steps, updates and episodes are counted
+apart; the target network is copied by updates, not by environment steps. Truncated episodes bootstrap from their true last
+observation; terminated ones do not bootstrap.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hotlap import stages
+from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, StageClock
+from hotlap.train.nets import QNet
+from hotlap.train.replay import Batch, Replay
+
+
+@dataclass(frozen=True)
+class Config:
+    num_envs: int = 256
+    """Environments stepped together."""
+    turbo: bool = True
+    """Run the compiled kernel of the environment; off: its Python reference, with the same results."""
+    env_threads: int = 1
+    """Threads that step the environments."""
+    total_steps: int = 1_000_000
+    """Environment steps to train for."""
+    iteration_steps: int = 64
+    """Vector steps per iteration, the unit that is measured and logged."""
+    updates_per_step: float = 64.0
+    """Updates per vector step; below 1, an update every so many steps."""
+    learning_starts: int = 1_000
+    """Environment steps before the first update."""
+    batch_size: int = 64
+    """Transitions per update."""
+    buffer_size: int = 100_000
+    """Transitions kept for replay."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    gamma: float = 0.99
+    """Discount per step."""
+    n_step: int = 1
+    """Steps of reward before bootstrapping."""
+    double: bool = False
+    """Let the online network choose the action that the target network values."""
+    dueling: bool = False
+    """Split the network's head into value and advantage."""
+    hidden: tuple[int, ...] = (128, 128)
+    """Units of the hidden layers."""
+    target_sync: int = 1_000
+    """Updates between copies into the target network."""
+    grad_clip: float = 1.0
+    """Largest norm of the gradient."""
+    epsilon_start: float = 1.0
+    """Share of random actions at the start."""
+    epsilon_end: float = 0.01
+    """Share of random actions at the end."""
+    epsilon_steps: int = 0
+    """Environment steps over which epsilon falls linearly; 0: it falls with each episode instead."""
+    epsilon_decay: float = 0.995
+    """What an episode multiplies epsilon by, if epsilon_steps is 0."""
+    priority_alpha: float = 0.0
+    """How strongly errors decide what is replayed; 0: uniformly."""
+    priority_beta: float = 0.4
+    """How strongly importance weights correct for that at the start; reaches 1 at the end."""
+    device: str = "cpu"
+    """Where to train: cpu, cuda or cuda:0."""
+    torch_threads: int = 1
+    """Threads that torch uses on the CPU; small networks are fastest with one."""
+    seed: int = 0
+    """Same seed, same machine: same numbers."""
+
+
+@dataclass
+class State:
+    """All that a run depends on, besides its config and its environments."""
+
+    net: nn.Module
+    target: nn.Module
+    optimizer: torch.optim.Optimizer
+    replay: Replay
+    generator: torch.Generator
+    obs: NDArray[Any]  # [num_envs, ...] where the environments are now
+    env_steps: int = 0
+    updates: int = 0
+    episodes: int = 0
+    iterations: int = 0
+    owed: float = 0.0  # updates due but not yet made
+
+
+@dataclass
+class Metrics:
+    """What one iteration saw."""
+
+    loss: float | None = None
+    epsilon: float = 0.0
+    episodes: dict[str, list[float]] = field(default_factory=dict)  # return, length and the game's own, per episode
+
+
+def start(config: Config, env: Any) -> State:
+    """Networks, optimizer, empty replay, environments reset."""
+    torch.set_num_threads(config.torch_threads)
+    torch.manual_seed(config.seed)
+    device = torch.device(config.device)
+    space = env.single_observation_space
+    net, target = (
+        QNet(space.shape, int(env.single_action_space.n), config.hidden, config.dueling).to(device) for _ in range(2)
+    )
+    target.load_state_dict(net.state_dict())
+    obs, _ = env.reset(seed=config.seed)
+    return State(
+        net=net,
+        target=target,
+        optimizer=torch.optim.Adam(net.parameters(), lr=config.learning_rate, fused=True),
+        replay=Replay(
+            config.buffer_size,
+            config.num_envs,
+            space.shape,
+            torch.from_numpy(obs).dtype,
+            config.gamma,
+            config.n_step,
+            config.priority_alpha,
+            device,
+        ),
+        generator=torch.Generator(device).manual_seed(config.seed),
+        obs=obs,
+    )
+
+
+def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metrics:
+    """Collect and learn for one iteration."""
+    metrics = Metrics()
+    losses = []
+    for _ in range(config.iteration_steps):
+        with clock.stage(stages.COLLECT):
+            collect(state, config, env, clock, metrics)
+        clock.count(ENV_STEPS, config.num_envs)
+        if state.env_steps < config.learning_starts:
+            continue
+        state.owed += config.updates_per_step
+        while state.owed >= 1:
+            state.owed -= 1
+            losses.append(update(state, config, clock))
+            clock.count(UPDATES)
+    state.iterations += 1
+    with clock.stage(stages.LOG):
+        metrics.epsilon = epsilon(state, config)
+        if losses:
+            metrics.loss = torch.stack(losses).mean().item()  # the only wait for the device in an iteration's learning
+    clock.count(EPISODES, len(metrics.episodes.get("return", ())))
+    return metrics
+
+
+def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: Metrics) -> None:
+    """One step of every environment into the replay memory."""
+    device = state.replay.device
+    with clock.stage(stages.ACT):
+        obs = torch.from_numpy(state.obs).to(device)
+        action = act(state, config, obs, epsilon(state, config))
+        host_action = action.cpu().numpy()
+    with clock.stage(stages.ENV_STEP):
+        next_obs, reward, terminated, truncated, info = env.step(host_action)
+    with clock.stage(stages.STORE):
+        after = next_obs
+        if info:
+            after = next_obs.copy()
+            ended = info["_final_obs"]
+            after[ended] = info["final_obs"][ended]
+            for name, values in info["final_info"].items():
+                metrics.episodes.setdefault(name, []).extend(values[ended].tolist())
+            state.episodes += int(ended.sum())
+        arrays = (reward, after, terminated, truncated)
+        state.replay.add(obs, action, *(torch.from_numpy(x).to(device) for x in arrays))
+    state.obs = next_obs
+    state.env_steps += config.num_envs
+
+
+@torch.inference_mode()
+def act(state: State, config: Config, obs: Tensor, explore: float) -> Tensor:
+    """Epsilon-greedy actions [num_envs]."""
+    greedy = state.net(obs).argmax(dim=1)
+    # One draw decides both whether to explore and, scaled up, where to: it is uniform below `explore`.
+    draw = torch.rand(len(greedy), generator=state.generator, device=obs.device)
+    actions = int(state.net.get_submodule("advantage").out_features)  # type: ignore[arg-type]
+    random = (draw * (actions / max(explore, 1e-9))).to(torch.int64)
+    return torch.where(draw < explore, random.clamp_(max=actions - 1), greedy)
+
+
+def epsilon(state: State, config: Config) -> float:
+    """The share of random actions now."""
+    if config.epsilon_steps:
+        done = min(1.0, state.env_steps / config.epsilon_steps)
+        return config.epsilon_start + done * (config.epsilon_end - config.epsilon_start)
+    return max(config.epsilon_end, config.epsilon_start * config.epsilon_decay**state.episodes)
+
+
+def update(state: State, config: Config, clock: StageClock) -> Tensor:
+    """One minibatch; returns its loss, still on the device."""
+    with clock.stage(stages.SAMPLE):
+        progress = min(1.0, state.env_steps / config.total_steps)
+        beta = config.priority_beta + progress * (1 - config.priority_beta)
+        batch = state.replay.sample(config.batch_size, state.generator, beta)
+    with clock.stage(stages.UPDATE):
+        with clock.stage(stages.LOSS):
+            error = td_error(state.net, state.target, batch, config.double)
+            huber = nn.functional.huber_loss(error, torch.zeros_like(error), reduction="none")
+            loss = (huber if batch.weight is None else huber * batch.weight).mean()
+        with clock.stage(stages.BACKWARD):
+            state.optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+        with clock.stage(stages.OPTIMIZER):
+            nn.utils.clip_grad_norm_(state.net.parameters(), config.grad_clip)
+            state.optimizer.step()
+        with clock.stage(stages.TARGET):
+            state.updates += 1
+            if state.updates % config.target_sync == 0:
+                with torch.no_grad():
+                    torch._foreach_copy_(list(state.target.parameters()), list(state.net.parameters()))
+            if batch.weight is not None:
+                state.replay.set_priorities(batch.index, error)
+    return loss.detach()
+
+
+def td_error(net: nn.Module, target: nn.Module, batch: Batch, double: bool) -> Tensor:
+    """Value of the action taken minus its target, [B]."""
+    with torch.no_grad():
+        next_value = target(batch.next_obs)
+        if double:
+            best = net(batch.next_obs).argmax(dim=1, keepdim=True)
+            bootstrap = next_value.gather(1, best)[:, 0]
+        else:
+            bootstrap = next_value.amax(dim=1)
+        goal = batch.reward + batch.discount * bootstrap
+    return net(batch.obs).gather(1, batch.action[:, None])[:, 0] - goal  # type: ignore[no-any-return]
+
+
+@torch.inference_mode()
+def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]]:
+    """Play one greedy episode in each environment of `env`; per episode: return, length and the game's own metrics.
+
+    Each environment counts once, so long episodes weigh no less than short ones.
+    """
+    obs, _ = env.reset(seed=seed)
+    result: dict[str, NDArray[np.float64]] = {}
+    waiting = np.ones(env.num_envs, bool)
+    while waiting.any():
+        action = state.net(torch.from_numpy(obs).to(state.replay.device)).argmax(dim=1)
+        obs, _, _, _, info = env.step(action.cpu().numpy())
+        if info:
+            first = info["_final_info"] & waiting
+            waiting &= ~first
+            for name, values in info["final_info"].items():
+                result.setdefault(name, np.zeros(env.num_envs))[first] = values[first]
+    return result
+
+
+def networks(state: State) -> dict[str, nn.Module]:
+    """What `profile --modules` times."""
+    return {"net": state.net, "target": state.target}
+
+
+# -- checkpoint ----------------------------------------------------------------------------------------------------------
+
+_COUNTERS = ("env_steps", "updates", "episodes", "iterations", "owed")
+
+
+def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Everything that the rest of the run depends on: arrays and plain numbers."""
+    tensors = {f"net.{k}": v for k, v in state.net.state_dict().items()}
+    tensors |= {f"target.{k}": v for k, v in state.target.state_dict().items()}
+    tensors |= {f"replay.{k}": v for k, v in state.replay.state().items()}
+    for index, moments in state.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{k}": v for k, v in moments.items()}
+    tensors["generator"] = state.generator.get_state()
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    arrays |= {f"env.{k}": v for k, v in env.state().items()}
+    return arrays, {name: getattr(state, name) for name in _COUNTERS}
+
+
+def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any]) -> None:
+    """Put a fresh `start` exactly where `save_state` was taken."""
+
+    def part(prefix: str) -> dict[str, NDArray[Any]]:
+        return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+    def tensors(prefix: str) -> dict[str, Tensor]:
+        return {k: torch.from_numpy(np.array(v)).to(state.replay.device) for k, v in part(prefix).items()}
+
+    state.net.load_state_dict(tensors("net."))
+    state.target.load_state_dict(tensors("target."))
+    state.replay.load_state(tensors("replay."))
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors("optimizer.").items():
+        index, key = name.split(".", 1)
+        moments.setdefault(int(index), {})[key] = tensor
+    state.optimizer.load_state_dict({**state.optimizer.state_dict(), "state": moments})
+    state.generator.set_state(torch.from_numpy(np.array(arrays["generator"])))
+    state.obs = env.load_state(part("env."))
+    for name in _COUNTERS:
+        setattr(state, name, numbers[name])

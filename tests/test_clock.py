@@ -1,0 +1,239 @@
+"""The clock, proven with a fake time source; CUDA events with fake events."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotlap import stages
+from hotlap.clock import StageClock
+
+
+class Time:
+    """A time source that moves only when told."""
+
+    def __init__(self):
+        self.now = 1_000
+
+    def __call__(self):
+        return self.now
+
+    def passes(self, amount):
+        self.now += amount
+
+
+@pytest.fixture
+def time():
+    return Time()
+
+
+def exclusive_plus_unattributed(sample):
+    top = sum(total for path, total in sample.total.items() if "/" not in path)
+    return sum(sample.own.values()) + sample.wall - top
+
+
+def test_nested_stages_are_charged_to_the_innermost(time):
+    clock = StageClock(now=time)
+    with clock.iteration():
+        time.passes(1)
+        with clock.stage(stages.COLLECT):
+            time.passes(10)
+            for _ in range(2):
+                with clock.stage(stages.ACT):
+                    time.passes(100)
+            with clock.stage(stages.ENV_STEP):
+                time.passes(1_000)
+        with clock.stage(stages.UPDATE):
+            time.passes(10_000)
+        clock.count("env_steps", 8)
+        clock.count("env_steps", 8)
+    (sample,) = clock.take()
+    assert sample.own == {"collect": 10, "collect/act": 200, "collect/env_step": 1_000, "update": 10_000}
+    assert sample.total == {"collect": 1_210, "collect/act": 200, "collect/env_step": 1_000, "update": 10_000}
+    assert sample.calls["collect/act"] == 2
+    assert (sample.wall, sample.counts) == (11_211, {"env_steps": 16})
+    assert exclusive_plus_unattributed(sample) == sample.wall
+
+
+# A random program: enter a stage, leave it, or let time pass.
+programs = st.recursive(
+    st.integers(0, 1_000), lambda inner: st.lists(st.tuples(st.sampled_from("abc"), inner) | inner, max_size=4)
+)
+
+
+def execute(program, clock, time):
+    if isinstance(program, int):
+        time.passes(program)
+    elif isinstance(program, tuple):
+        with clock.stage(program[0]):
+            execute(program[1], clock, time)
+    else:
+        for part in program:
+            execute(part, clock, time)
+
+
+@given(st.lists(programs, min_size=1, max_size=3))
+def test_children_never_exceed_parents_and_shares_sum_to_the_wall(iterations):
+    time = Time()
+    clock = StageClock(now=time)
+    for program in iterations:
+        begin = time.now
+        with clock.iteration():
+            execute(program, clock, time)
+        (sample,) = clock.take()
+        assert sample.wall == time.now - begin
+        assert exclusive_plus_unattributed(sample) == sample.wall
+        for path in sample.total:
+            assert sample.own[path] >= 0
+            parent = stages.parent(path)
+            if parent:
+                children = sum(t for p, t in sample.total.items() if stages.parent(p) == parent)
+                assert children <= sample.total[parent]
+
+
+def test_an_exception_closes_its_stages_and_drops_the_iteration(time):
+    clock = StageClock(now=time)
+    with pytest.raises(KeyError), clock.iteration(), clock.stage("a"), clock.stage("b"):
+        time.passes(5)
+        raise KeyError
+    assert clock.take() == []
+    with clock.iteration(), clock.stage("a"):
+        with pytest.raises(ValueError), clock.stage("b"):
+            time.passes(7)
+            raise ValueError
+        time.passes(1)
+    (sample,) = clock.take()
+    assert sample.own == {"a": 1, "a/b": 7}
+
+
+def test_another_thread_has_its_own_tree_and_is_reported_apart(time):
+    clock = StageClock(now=time)
+    entered, leave = threading.Event(), threading.Event()
+
+    def work():
+        with clock.stage("wait"):
+            entered.set()
+            leave.wait()
+
+    with clock.iteration():
+        with clock.stage("collect"):
+            thread = threading.Thread(target=work, name="worker")
+            thread.start()
+            entered.wait()
+            time.passes(50)
+        time.passes(3)
+        leave.set()
+        thread.join()
+    (sample,) = clock.take()
+    assert sample.own == {"collect": 50}
+    assert sample.threads == {"worker": {"wait": 53}}
+    assert exclusive_plus_unattributed(sample) == sample.wall == 53
+
+
+def test_an_iteration_may_not_begin_inside_a_stage(time):
+    clock = StageClock(now=time)
+    with clock.stage("a"), pytest.raises(RuntimeError, match="inside the stage 'a'"), clock.iteration():
+        pass
+
+
+def test_time_between_iterations_belongs_to_none(time):
+    clock = StageClock(now=time)
+    for _ in range(2):
+        with clock.iteration(), clock.stage("a"):
+            time.passes(5)
+        with clock.stage("a"):
+            time.passes(1_000)
+    assert [(s.start, s.wall, s.own) for s in clock.take()] == [(0, 5, {"a": 5}), (1_005, 5, {"a": 5})]
+
+
+def test_switched_off_it_records_nothing_and_asks_no_time():
+    def never():
+        raise AssertionError("asked for the time")
+
+    clock = StageClock(now=Time())
+    clock.enabled, clock._now = False, never
+    with clock.iteration(), clock.stage("a"):
+        clock.count("env_steps")
+    assert clock.take() == []
+
+
+def test_spans_are_kept_only_when_traced(time):
+    clock = StageClock(now=time)
+    for trace in (True, False):
+        with clock.iteration(trace=trace), clock.stage("a"):
+            time.passes(2)
+            with clock.stage("b"):
+                time.passes(3)
+    first, second = clock.take()
+    assert first.events == [("a/b", 2, 3), ("a", 0, 5)]
+    assert second.events == []
+    assert first.own == second.own == {"a": 2, "a/b": 3}
+
+
+class FakeEvent:
+    """A CUDA event whose GPU is a list: recorded at a GPU time, passed once the GPU has come so far."""
+
+    gpu_time = 0.0
+    passed = 0.0
+    made = 0
+
+    def __init__(self):
+        FakeEvent.made += 1
+
+    def record(self):
+        self.at = FakeEvent.gpu_time
+
+    def query(self):
+        return self.at <= FakeEvent.passed
+
+    def synchronize(self):
+        FakeEvent.passed = max(FakeEvent.passed, self.at)
+
+    def elapsed_time(self, other):
+        return other.at - self.at
+
+
+def test_gpu_events_never_wait_and_are_used_again(time):
+    clock = StageClock(now=time, gpu_event=FakeEvent)
+    made = []
+    for _ in range(3):
+        with clock.iteration(), clock.stage("update"):
+            time.passes(1)
+            FakeEvent.gpu_time += 2.0  # milliseconds of work queued; the host does not wait for it
+        made.append(FakeEvent.made)
+        FakeEvent.passed = FakeEvent.gpu_time - 1.0
+        clock.take()
+    assert made[0] == 2
+    pending = clock.take(wait=True)
+    assert [s.gpu for s in pending] == [{"update": 2_000_000}]
+    before = FakeEvent.made
+    with clock.iteration(), clock.stage("update"):
+        pass
+    assert FakeEvent.made == before  # from the pool
+    assert "events" in clock.policy
+
+
+def test_ranges_reach_torch_profiler():
+    torch = pytest.importorskip("torch")
+    clock = StageClock(ranges="profiler")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        with clock.iteration(), clock.stage(stages.UPDATE), clock.stage(stages.LOSS):
+            torch.ones(3).sum()
+    names = {event.key for event in profiler.key_averages()}
+    assert {"hotlap/update", "hotlap/loss"} <= names
+    with pytest.raises(ValueError, match="ranges must be"):
+        StageClock(ranges="smoke signals")
+
+
+def test_the_stage_tree_is_whole():
+    for stage in stages.STAGES.values():
+        assert stage.parent is None or stages.STAGES[stage.parent].parent is None
+        assert stage.meaning
+    assert sorted(["update/loss", "collect", "unattributed", "update", "collect/act"], key=stages.order) == [
+        "collect",
+        "collect/act",
+        "update",
+        "update/loss",
+        "unattributed",
+    ]

@@ -1,0 +1,115 @@
+"""Statistics against scipy, numpy and known answers."""
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotlap import stats
+
+values = st.lists(st.floats(0.001, 1e6), min_size=1, max_size=50)
+
+
+@given(values)
+def test_summary_equals_scipy(x):
+    summary = stats.summarize(x)
+    assert summary.count == len(x)
+    assert summary.mean == pytest.approx(np.mean(x))
+    assert summary.median == np.median(x)
+    assert summary.mad == pytest.approx(scipy.stats.median_abs_deviation(x))
+    if len(x) > 1:
+        assert summary.std == pytest.approx(scipy.stats.tstd(x), abs=1e-9 * max(x))
+
+
+@pytest.mark.parametrize("statistic", [np.mean, np.median])
+def test_bootstrap_interval_equals_scipys(statistic):
+    x = np.random.default_rng(1).lognormal(size=60)
+    ours = stats.bootstrap_interval(x, statistic, resamples=20_000)
+    theirs = scipy.stats.bootstrap(
+        (x,), statistic, n_resamples=20_000, method="percentile", random_state=2
+    ).confidence_interval
+    width = theirs.high - theirs.low
+    assert ours == pytest.approx((theirs.low, theirs.high), abs=0.05 * width)
+
+
+def test_bootstrap_interval_covers_at_its_level():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(400):
+        low, high = stats.bootstrap_interval(rng.exponential(size=40), resamples=400)
+        covered += low <= 1.0 <= high
+    assert 0.88 <= covered / 400 <= 0.98
+
+
+def test_ratio_interval_brackets_the_ratio_and_uses_pairs():
+    rng = np.random.default_rng(0)
+    walls = rng.uniform(1, 10, 50)
+    low, high = stats.ratio_interval(0.3 * walls, walls)  # the share is exact in every pair
+    assert low == pytest.approx(0.3)
+    assert high == pytest.approx(0.3)
+    low, high = stats.ratio_interval(walls * rng.uniform(0.2, 0.4, 50), walls)
+    assert low < 0.3 < high
+    assert high - low < 0.06
+
+
+def test_paired_ratio():
+    a = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
+    assert stats.paired_ratio(a, a / 2) == pytest.approx((2.0, 2.0, 2.0))
+    ratio, low, high = stats.paired_ratio([1.1, 1.0, 0.9, 1.2, 1.0], [1.0] * 5)
+    assert low <= ratio == 1.0 <= high
+
+
+def test_the_same_samples_give_the_same_digits():
+    x = np.random.default_rng(3).random(30)
+    assert stats.bootstrap_interval(x) == stats.bootstrap_interval(x)
+
+
+@pytest.mark.parametrize(("prefix", "factor"), [(1, 5.0), (2, 3.0), (3, 2.0), (8, 1.5), (3, 0.3)])
+def test_warmup_is_found(prefix, factor):
+    found = []
+    for seed in range(40):
+        x = np.random.default_rng(seed).normal(10, 0.3, 30)
+        x[:prefix] *= factor
+        found.append(stats.warmup_end(x))
+    assert np.median(found) == prefix
+    assert np.mean(np.abs(np.array(found) - prefix) <= 1) >= 0.9
+
+
+def test_steady_series_have_no_warmup():
+    calls = [stats.warmup_end(np.random.default_rng(seed).lognormal(0, 0.2, 30)) > 0 for seed in range(300)]
+    assert np.mean(calls) <= 0.05
+
+
+def test_late_change_is_drift_not_warmup():
+    x = np.r_[np.full(20, 1.0), np.full(10, 2.0)] + np.random.default_rng(0).normal(0, 0.01, 30)
+    assert stats.change_point(x) == 20
+    assert stats.warmup_end(x) == 0
+
+
+def test_two_steps_of_warmup():
+    x = np.r_[np.full(4, 9.0), np.full(4, 3.0), np.full(30, 1.0)] + np.random.default_rng(0).normal(0, 0.02, 38)
+    assert stats.warmup_end(x) == 8
+
+
+def test_one_outlier_is_no_change_point():
+    x = np.random.default_rng(0).normal(10, 0.1, 40)
+    x[17] = 500
+    assert stats.change_point(x) is None
+    assert stats.change_point([5.0] * 20) is None
+    assert stats.change_point([1.0, 9.0]) is None
+
+
+@pytest.mark.parametrize("bad", [[], [[1.0, 2.0]], [1.0, float("nan")], [float("inf")]])
+def test_bad_input(bad):
+    with pytest.raises(ValueError, match="statistics need"):
+        stats.summarize(bad)
+
+
+def test_pairs_must_be_pairs():
+    with pytest.raises(ValueError, match="pairs"):
+        stats.ratio_interval([1, 2], [1])
+    with pytest.raises(ValueError, match="pairs"):
+        stats.paired_ratio([1, 2], [1])
+    with pytest.raises(ValueError, match="positive"):
+        stats.paired_ratio([1, 0], [1, 1])
