@@ -217,9 +217,9 @@ def test_gpu_events_never_wait_and_are_used_again(time):
 def test_ranges_reach_torch_profiler():
     torch = pytest.importorskip("torch")
     clock = StageClock(ranges="profiler")
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
-        with clock.iteration(), clock.stage(stages.UPDATE), clock.stage(stages.LOSS):
-            torch.ones(3).sum()
+    watched = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+    with watched as profiler, clock.iteration(), clock.stage(stages.UPDATE), clock.stage(stages.LOSS):
+        torch.ones(3).sum()
     names = {event.key for event in profiler.key_averages()}
     assert {"hotlap/update", "hotlap/loss"} <= names
     with pytest.raises(ValueError, match="ranges must be"):

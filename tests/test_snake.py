@@ -21,7 +21,7 @@ from hotlap.envs.snake.reference import Snake
 STRAIGHT, LEFT, RIGHT = 0, 1, 2
 
 
-# -- rules -----------------------------------------------------------------------------------------------------------
+# -- rules --
 
 
 def start(body, food, **options):
@@ -104,7 +104,7 @@ def test_flood_features_see_a_pocket():
     assert obs[11:].tolist() == [0.0, np.float32(10 / 90), np.float32(80 / 90)]  # straight, right (west), left (east)
 
 
-# -- kernel against reference ------------------------------------------------------------------------------------------
+# -- kernel against reference --
 
 
 def pilot_actions(obs, rng):
@@ -238,7 +238,7 @@ def test_random_numbers_are_uniform():
     assert [Rng(5).below(1000), Rng(6).below(1000)] != [Rng(6).below(1000), Rng(5).below(1000)]
 
 
-# -- a real Gymnasium environment ------------------------------------------------------------------------------------------
+# -- a real Gymnasium environment --
 
 
 @pytest.mark.parametrize("features", reference.FEATURES)
@@ -262,20 +262,14 @@ def test_gymnasium_accepts_the_vector_env(turbo):
         assert not (terminated & truncated).any()
         if info:
             seen += int(info["_episode"].sum())
-            np.testing.assert_allclose(
-                info["episode"]["r"], np.where(info["_episode"], info["final_info"]["return"], 0)
-            )
-            np.testing.assert_array_equal(
-                info["episode"]["l"], np.where(info["_episode"], info["final_info"]["length"], 0)
-            )
+            np.testing.assert_allclose(info["episode"]["r"], np.where(info["_episode"], info["final_info"]["return"], 0))
+            np.testing.assert_array_equal(info["episode"]["l"], np.where(info["_episode"], info["final_info"]["length"], 0))
     assert seen > 10
 
 
 def test_same_stream_as_gymnasiums_own_vector_env():
     ours = hotlap.make_vec("snake", 5, features="basic")
-    theirs = gymnasium.vector.SyncVectorEnv(
-        [lambda: Snake(features="basic")] * 5, autoreset_mode=AutoresetMode.SAME_STEP
-    )
+    theirs = gymnasium.vector.SyncVectorEnv([lambda: Snake(features="basic")] * 5, autoreset_mode=AutoresetMode.SAME_STEP)
     np.testing.assert_array_equal(ours.reset(seed=7)[0], theirs.reset(seed=7)[0])
     rng = np.random.default_rng(0)
     for _ in range(500):
@@ -326,7 +320,7 @@ def test_threads_survive_a_fork():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-# -- bad input ---------------------------------------------------------------------------------------------------------
+# -- bad input --
 
 
 @pytest.mark.parametrize(
@@ -361,7 +355,7 @@ def test_bad_options_raise_one_clear_error(options, message, turbo):
 @pytest.mark.parametrize("turbo", [True, False])
 def test_a_board_that_is_no_snake(board, turbo):
     env = hotlap.make_vec("snake", 2, turbo=turbo, seed=0)
-    with pytest.raises(ValueError, match="snake: .*board"):
+    with pytest.raises(ValueError, match=r"snake: .*board"):
         env.reset(options={"board": board})
 
 
@@ -397,7 +391,7 @@ def test_a_machine_without_a_compiler_gets_a_clear_message(tmp_path):
 
 def test_a_broken_compiler_and_a_broken_cache_say_so(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(engine.KernelError, match="could not compile snake/kernel.h"):
+    with pytest.raises(engine.KernelError, match=r"could not compile snake/kernel\.h"):
         engine.build(Snake.kernel, {"SIZE": 10})
     library = engine.build(Snake.kernel, Snake().defines)
     library.write_bytes(b"not a library")

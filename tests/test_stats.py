@@ -26,9 +26,7 @@ def test_summary_equals_scipy(x):
 def test_bootstrap_interval_equals_scipys(statistic):
     x = np.random.default_rng(1).lognormal(size=60)
     ours = stats.bootstrap_interval(x, statistic, resamples=20_000)
-    theirs = scipy.stats.bootstrap(
-        (x,), statistic, n_resamples=20_000, method="percentile", random_state=2
-    ).confidence_interval
+    theirs = scipy.stats.bootstrap((x,), statistic, n_resamples=20_000, method="percentile", random_state=2).confidence_interval
     width = theirs.high - theirs.low
     assert ours == pytest.approx((theirs.low, theirs.high), abs=0.05 * width)
 

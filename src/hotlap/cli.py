@@ -32,7 +32,7 @@ class UsageError(Exception):
     """Wrong input from the user; the message is one line."""
 
 
-# -- systems ---------------------------------------------------------------------------------------------------------------
+# -- systems --
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,7 @@ def systems(args: Systems) -> int:
         _print_json(
             {
                 "schema": "hotlap.systems/1",
-                "systems": {
-                    s.name: {"summary": s.summary, "algorithm": s.algorithm, "presets": s.preset_notes} for s in found
-                },
+                "systems": {s.name: {"summary": s.summary, "algorithm": s.algorithm, "presets": s.preset_notes} for s in found},
             }
         )
         return 0
@@ -67,14 +65,12 @@ def systems(args: Systems) -> int:
         for s in found
         for first, (preset, note) in zip([True] + [False] * len(s.presets), s.preset_notes.items(), strict=False)
     ]
-    table = Table(
-        "Systems", ("name", "algorithm", "preset", "what it is"), rows, "hotlap train NAME, hotlap profile NAME"
-    )
+    table = Table("Systems", ("name", "algorithm", "preset", "what it is"), rows, "hotlap train NAME, hotlap profile NAME")
     terminal.render("; ".join(f"{s.name}: {s.summary}" for s in found), [table], Console())
     return 0
 
 
-# -- train -----------------------------------------------------------------------------------------------------------------
+# -- train --
 
 
 @dataclass(frozen=True)
@@ -138,13 +134,11 @@ def train(args: Any) -> int:
     doc |= {"checkpoint": str(run.path / "checkpoint.safetensors"), "seconds": time.monotonic() - started}
     _show(doc, args.json, breakdown=False, only=("Where the time went", "Throughput", "Evaluation"))
     if not args.json:
-        print(
-            f"trained for {doc['seconds']:.0f} s; record {run.path}; TensorBoard events in {run.path / 'tensorboard'}"
-        )
+        print(f"trained for {doc['seconds']:.0f} s; record {run.path}; TensorBoard events in {run.path / 'tensorboard'}")
     return 130 if run.header["status"] == "interrupted" else 0
 
 
-# -- profile ---------------------------------------------------------------------------------------------------------------
+# -- profile --
 
 
 @dataclass(frozen=True)
@@ -219,7 +213,7 @@ def profile(args: Any) -> int:
     return 0 if all(target["passed"] for target in doc["targets"]) else 1
 
 
-# -- report ----------------------------------------------------------------------------------------------------------------
+# -- report --
 
 
 @dataclass(frozen=True)
@@ -269,7 +263,7 @@ def report(args: Report) -> int:
     return 0
 
 
-# -- shared ----------------------------------------------------------------------------------------------------------------
+# -- shared --
 
 VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "systems": (Systems, systems),
@@ -361,7 +355,7 @@ def _with_config(kind: type, argv: list[str]) -> type:
     else:
         preset = _value_of("--preset", argv) or "fast"
         config = system.presets.get(preset, system.presets["fast"])
-    annotation = tyro.conf.OmitArgPrefixes[type(config)]  # type: ignore[misc]
+    annotation = tyro.conf.OmitArgPrefixes[type(config)]  # type: ignore[misc,valid-type]
     field = ("config", annotation, dataclasses.field(default=config))
     combined = dataclasses.make_dataclass(kind.__name__, [field], bases=(kind,), frozen=True)
     combined.__doc__ = kind.__doc__

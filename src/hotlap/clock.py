@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 ENV_STEPS, UPDATES, EPISODES = "env_steps", "updates", "episodes"  # what is counted, apart from each other
@@ -49,7 +50,8 @@ class _Node:
     __slots__ = ("calls", "children", "parent", "path", "start", "total")
 
     def __init__(self, path: str, parent: "_Node | None") -> None:
-        self.path, self.parent = path, parent
+        self.path = path
+        self.parent = parent or self  # the root is its own parent
         self.children: dict[str, _Node] = {}
         self.start = self.total = self.calls = 0
 
@@ -172,7 +174,7 @@ class StageClock:
             return cls(ranges=ranges)
         import torch
 
-        return cls(gpu_event=lambda: torch.cuda.Event(enable_timing=True), ranges=ranges)
+        return cls(gpu_event=partial(torch.cuda.Event, enable_timing=True), ranges=ranges)
 
     @property
     def policy(self) -> str:

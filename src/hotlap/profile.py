@@ -54,9 +54,7 @@ class Work:
     networks: Callable[[], dict[str, Any]]
 
 
-def profile(
-    system: System, config: Any, options: Options, out: Path | None = None, report: Report = lambda *_: None
-) -> Run:
+def profile(system: System, config: Any, options: Options, out: Path | None = None, report: Report = lambda *_: None) -> Run:
     """Measure a system's training, or its bare environments. Ctrl-C keeps what was measured."""
     clock = StageClock.for_device(config.device, options.ranges)
     env = system.make_env(config)
@@ -98,7 +96,7 @@ def _training(system: System, config: Any, env: Any, clock: StageClock) -> Work:
     state = system.trainer.start(config, env)
     return Work(
         iterate=lambda: system.trainer.iterate(state, config, env, clock),
-        ready=lambda: state.updates > 0,
+        ready=lambda: bool(system.trainer.learning(state, config)),
         networks=lambda: dict(system.trainer.networks(state)),
     )
 
@@ -120,9 +118,7 @@ def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
     return Work(iterate, ready=lambda: True, networks=dict)
 
 
-def _warm_up(
-    run: Run, clock: StageClock, work: Work, options: Options, report: Report, stopped: Callable[[], bool]
-) -> None:
+def _warm_up(run: Run, clock: StageClock, work: Work, options: Options, report: Report, stopped: Callable[[], bool]) -> None:
     """Until learning has begun, the iteration in which it began is over, and `warmup` more."""
     left = options.warmup
     while left > 0 and not stopped():

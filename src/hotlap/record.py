@@ -116,9 +116,7 @@ class Run:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise RecordError(
-                f"cannot write to {self.path}: {error.strerror}; samples before this one are kept"
-            ) from error
+            raise RecordError(f"cannot write to {self.path}: {error.strerror}; samples before this one are kept") from error
 
     def update(self, **fields: Any) -> None:
         """Change fields of `run.json`."""
@@ -230,12 +228,30 @@ def _decode(text: bytes, where: str) -> Recorded:
     except ValueError as error:
         raise RecordError(f"{where} is damaged: {error}") from error
     _check(document, _LINE, where)
-    if document["phase"] not in PHASES:
-        raise RecordError(f"{where} is damaged: unknown phase {document['phase']!r}")
+
+    def demand(fine: bool, what: str) -> None:
+        if not fine:
+            raise RecordError(f"{where} is damaged: {what}")
+
+    demand(document["phase"] in PHASES, f"unknown phase {document['phase']!r}")
+    demand(document["wall"] > 0 and document["start"] >= 0, "'wall' and 'start' must be positive")
     stages = document["stages"]
     for path, times in stages.items():
-        if not (isinstance(times, list) and len(times) == 3 and all(isinstance(t, int) for t in times)):
-            raise RecordError(f"{where} is damaged: stage {path!r} must be three whole numbers")
+        demand(_whole(times, 3), f"stage {path!r} must be three whole numbers")
+    gpu, threads, events = (document.get(name, empty) for name, empty in (("gpu", {}), ("threads", {}), ("events", [])))
+    demand(all(isinstance(value, int | float) for value in document["counts"].values()), "'counts' must be numbers")
+    demand(isinstance(gpu, dict) and _whole(list(gpu.values())), "'gpu' must be whole numbers by stage")
+    demand(
+        isinstance(threads, dict) and all(isinstance(t, dict) and _whole(list(t.values())) for t in threads.values()),
+        "'threads' must be whole numbers by stage by thread",
+    )
+    demand(
+        isinstance(events, list)
+        and all(isinstance(e, list) and len(e) == 3 and isinstance(e[0], str) and _whole(e[1:]) for e in events),
+        "'events' must be triples of a stage and two whole numbers",
+    )
+    gpu_memory = document.get("gpu_memory", 0)
+    demand(isinstance(gpu_memory, int), "'gpu_memory' must be a whole number")
     sample = Sample(
         start=document["start"],
         wall=document["wall"],
@@ -243,11 +259,17 @@ def _decode(text: bytes, where: str) -> Recorded:
         total={path: times[1] for path, times in stages.items()},
         calls={path: times[2] for path, times in stages.items()},
         counts=document["counts"],
-        gpu=document.get("gpu", {}),
-        threads=document.get("threads", {}),
-        events=[(path, start, duration) for path, start, duration in document.get("events", [])],
+        gpu=gpu,
+        threads=threads,
+        events=[(path, start, duration) for path, start, duration in events],
     )
-    return Recorded(document["phase"], sample, document["rss"], document.get("gpu_memory", 0))
+    return Recorded(document["phase"], sample, document["rss"], gpu_memory)
+
+
+def _whole(values: Any, length: int | None = None) -> bool:
+    """Whether this is a list (of that length) of whole numbers."""
+    right = isinstance(values, list) and all(isinstance(value, int) for value in values)
+    return right and (length is None or len(values) == length)
 
 
 def _check(document: Any, fields: dict[str, type], where: str) -> None:

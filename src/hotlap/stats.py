@@ -78,8 +78,8 @@ def paired_ratio(
     return float(np.exp(np.median(logs))), float(np.exp(low)), float(np.exp(high))
 
 
-def change_point(values: ArrayLike, last: int | None = None) -> int | None:
-    """The index, at most `last`, at which the level of a series changes most; None if one level explains it as well.
+def change_point(values: ArrayLike) -> int | None:
+    """The index at which the level of a series changes most; None if one level explains it as well.
 
     Two levels are fitted at every split, by least squares. Values further than five spreads from the median are pulled in
     first, so that one outlier is not a level. The best split must beat a single level by the Bayesian information criterion
@@ -92,7 +92,7 @@ def change_point(values: ArrayLike, last: int | None = None) -> int | None:
         return None
     x = np.clip((x - np.median(x)) / spread, -5, 5)
     sums, squares = np.cumsum(x), np.cumsum(x**2)
-    split = np.arange(1, (n - 1 if last is None else min(last, n - 1)) + 1)
+    split = np.arange(1, n)
     left = squares[split - 1] - sums[split - 1] ** 2 / split
     right = squares[-1] - squares[split - 1] - (sums[-1] - sums[split - 1]) ** 2 / (n - split)
     best = int(np.argmin(left + right))
@@ -107,9 +107,12 @@ def warmup_end(values: ArrayLike) -> int:
     A change in the second half is drift, not warm-up, and is left in.
     """
     x = _floats(values)
-    half, end = len(x) // 2, 0
-    while end < half and (step := change_point(x[end:], last=half - end)) is not None:
-        end += step
+    end, stop = 0, len(x)
+    while (step := change_point(x[end:stop])) is not None:
+        if end + step <= len(x) // 2:
+            end += step
+        else:
+            stop = end + step
     return end
 
 

@@ -4,7 +4,7 @@ Arrays that `reset` and `step` return are views of buffers, not copies. There ar
 step returned stays valid during the next step and is overwritten by the one after it.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -20,29 +20,29 @@ MAX_ENVS = 1 << 22
 class ReferenceEngine:
     """The same batch on the Python reference, one environment after another."""
 
-    def __init__(self, game: Any, options: dict[str, Any], num_envs: int, buffers: tuple[Buffers, ...]) -> None:
-        self.envs = [type(game)(**options) for _ in range(num_envs)]
+    def __init__(self, game: Any, options: dict[str, Any], actions: NDArray[np.int64], slots: tuple[Buffers, ...]) -> None:
+        self.envs = [type(game)(**options) for _ in actions]
         self.identity = f"{type(game).__name__.lower()}-reference"
-        self._buffers = buffers
-        self._returns = np.zeros(num_envs, np.float64)
-        self._lengths = np.zeros(num_envs, np.int64)
-        self.actions: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._actions = actions
+        self._slots = slots
+        self._returns = np.zeros(len(actions), np.float64)
+        self._lengths = np.zeros(len(actions), np.int64)
 
-    def reset(self, seeds: NDArray[np.uint64] | None, start: dict[str, Any] | None, slot: int) -> None:
+    def reset(self, seeds: NDArray[np.uint64] | None, start: Any, slot: int) -> None:
         for i, env in enumerate(self.envs):
             seed = None if seeds is None else int(seeds[i])
-            self._buffers[slot].obs[i], _ = env.reset(seed=seed, options=start)
+            self._slots[slot].obs[i], _ = env.reset(seed=seed, options=start)
         self._returns[:] = 0
         self._lengths[:] = 0
 
-    def step(self, actions: NDArray[np.int64], slot: int) -> int:
-        for i, action in enumerate(actions):
+    def step(self, slot: int) -> int:
+        for i, action in enumerate(self._actions):
             if not self.envs[i].action_space.contains(action):
                 return -1 - i
-        out = self._buffers[slot]
+        out = self._slots[slot]
         finished = 0
         for i, env in enumerate(self.envs):
-            obs, reward, terminated, truncated, _ = env.step(int(actions[i]))
+            obs, reward, terminated, truncated, _ = env.step(int(self._actions[i]))
             self._returns[i] += reward
             self._lengths[i] += 1
             out.reward[i], out.terminated[i], out.truncated[i] = reward, terminated, truncated
@@ -79,7 +79,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     Environment i is seeded with `seed + i`. `state()` and `load_state()` save and restore everything, to the bit.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"autoreset_mode": AutoresetMode.SAME_STEP}
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
 
     def __init__(self, name: str, num_envs: int, turbo: bool, seed: int | None, threads: int, **options: Any) -> None:
         for label, value, limit in (("num_envs", num_envs, MAX_ENVS), ("threads", threads, 1024)):
@@ -94,19 +94,18 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_action_space = self._game.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._buffers = (Buffers.allocate(self._game, num_envs), Buffers.allocate(self._game, num_envs))
+        self._slots = (Buffers.allocate(self._game, num_envs), Buffers.allocate(self._game, num_envs))
+        self._final_infos = [_final_info(out, self._game.metric_names) for out in self._slots]
         self._slot = 0
         self._actions = np.zeros(num_envs, np.int64)
         self._seed = seed
         self._started = False
         self.turbo = turbo
-        self.engine: Any
+        self.engine: NativeEngine | ReferenceEngine
         if turbo:
-            self.engine = NativeEngine(self._game, num_envs, threads, self._buffers)
-            self._action_argument: Any = self._actions.ctypes.data
+            self.engine = NativeEngine(self._game, self._actions, threads, self._slots)
         else:
-            self.engine = ReferenceEngine(self._game, options, num_envs, self._buffers)
-            self._action_argument = self._actions
+            self.engine = ReferenceEngine(self._game, options, self._actions, self._slots)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -118,17 +117,15 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if seed is not None:
             each = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
             if len(each) != self.num_envs or not all(isinstance(s, int | np.integer) and s >= 0 for s in each):
-                raise ValueError(
-                    f"seed must be a whole number >= 0, or one for each of the {self.num_envs} environments"
-                )
+                raise ValueError(f"seed must be a whole number >= 0, or one for each of the {self.num_envs} environments")
             seeds = np.array(each, np.uint64)
-        start = None
+        start: Any = None
         if options and "board" in options:
             start = self._game.encode_start(options) if self.turbo else options
-        self._slot ^= 1
+        self._slot = 1 - self._slot
         self.engine.reset(seeds, start, self._slot)
         self._started = True
-        return self._buffers[self._slot].obs, {}
+        return self._slots[self._slot].obs, {}
 
     def step(
         self, actions: Any
@@ -139,28 +136,25 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             np.copyto(self._actions, actions, casting="same_kind")
         except (TypeError, ValueError):
             raise ValueError(
-                f"actions must be {self.num_envs} whole numbers, not {np.asarray(actions).dtype} of shape "
-                f"{np.shape(actions)}"
+                f"actions must be {self.num_envs} whole numbers, not {np.asarray(actions).dtype} of shape {np.shape(actions)}"
             ) from None
-        self._slot ^= 1
-        out = self._buffers[self._slot]
-        finished = self.engine.step(self._action_argument, self._slot)
+        slot = self._slot = 1 - self._slot
+        out = self._slots[slot]
+        finished = self.engine.step(slot)
         if finished == 0:
             return out.obs, out.reward, out.terminated, out.truncated, {}
         if finished < 0:
-            self._slot ^= 1
+            self._slot = 1 - slot
             bad = -1 - finished
             raise ValueError(f"action {self._actions[bad]} of environment {bad} is outside {self.single_action_space}")
         ended = out.terminated | out.truncated
-        episode = {"return": out.episode_return, "length": out.episode_length}
-        for column, name in enumerate(self._game.metric_names):
-            episode[name] = out.episode_metrics[:, column]
-        info = {"final_obs": out.final_obs, "_final_obs": ended, "final_info": episode, "_final_info": ended}
+        final_info = dict(self._final_infos[slot])
+        info = {"final_obs": out.final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
         return out.obs, out.reward, out.terminated, out.truncated, info
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that the future depends on: the environments and the observation they are in."""
-        return {"envs": self.engine.state(), "obs": self._buffers[self._slot].obs.copy()}
+        return {"envs": self.engine.state(), "obs": self._slots[self._slot].obs.copy()}
 
     def load_state(self, state: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Go back to a saved state; returns the observation."""
@@ -168,12 +162,17 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if state["envs"].shape != current.shape or state["envs"].dtype != current.dtype:
             raise ValueError(f"the saved environments do not fit {self.num_envs} x {self.engine.identity}")
         self.engine.load_state(state["envs"])
-        self._buffers[self._slot].obs[...] = state["obs"]
+        self._slots[self._slot].obs[...] = state["obs"]
         self._started = True
-        return self._buffers[self._slot].obs
+        return self._slots[self._slot].obs
 
     def close_extras(self, **kwargs: Any) -> None:
         self.engine.close()
+
+
+def _final_info(out: Buffers, metric_names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    columns = {name: out.episode_metrics[:, i] for i, name in enumerate(metric_names)}
+    return {"return": out.episode_return, "length": out.episode_length, **columns}
 
 
 def make_vec(

@@ -1,7 +1,8 @@
 /* Steps a batch of environments of one kernel. Compiled once per game and options; KERNEL is the path of its header.
  *
- * A kernel provides: types Env, Obs, Action; OBS_LEN, NUM_ACTIONS, NUM_METRICS; env_seed, env_restart, env_load, env_step,
- * env_observe, env_metrics. Environments are independent, so any split over threads gives the same bits.
+ * A kernel provides: types Env (with fields steps and episode_return), Obs and Action; OBS_LEN, NUM_ACTIONS, NUM_METRICS;
+ * env_seed, env_restart, env_load, env_step, env_observe, env_metrics. Environments are independent, so any split over
+ * threads gives the same bits.
  */
 #include <pthread.h>
 #include <stddef.h>
@@ -11,8 +12,12 @@
 
 #include KERNEL
 
-/* One set of output arrays; mirrored by engine.py. Rows of final_obs and episode_* are written only where an episode ended. */
+/* The environments, their actions and one set of output arrays; laid out by engine.py. Rows of final_obs and episode_* are
+ * written only where an episode ended. */
 typedef struct {
+    int64_t count;
+    Env *envs;
+    const Action *actions;
     Obs *obs;
     float *reward;
     uint8_t *terminated, *truncated;
@@ -20,16 +25,16 @@ typedef struct {
     double *episode_return;
     int64_t *episode_length;
     float *episode_metrics;
-} Buffers;
+} Batch;
 
 size_t hotlap_state_size(void) { return sizeof(Env); }
 
-static int64_t step_range(Env *envs, const Action *actions, const Buffers *out, int64_t begin, int64_t end) {
-    const Buffers to = *out; /* a local copy, so that writes of bytes cannot be thought to change the pointers */
+static int64_t step_range(const Batch *batch, int64_t begin, int64_t end) {
+    const Batch to = *batch; /* a local copy, so that writes of bytes cannot be thought to change the pointers */
     int64_t finished = 0;
     for (int64_t i = begin; i < end; i++) {
-        Env *env = envs + i;
-        Step step = env_step(env, actions[i]);
+        Env *env = to.envs + i;
+        Step step = env_step(env, to.actions[i]);
         to.reward[i] = step.reward;
         to.terminated[i] = step.terminated;
         to.truncated[i] = step.truncated;
@@ -46,7 +51,7 @@ static int64_t step_range(Env *envs, const Action *actions, const Buffers *out, 
     return finished;
 }
 
-/* -- threads: a pool that sleeps between steps ------------------------------------------------------------------------- */
+/* -- threads: a pool that sleeps between steps -- */
 
 typedef struct Pool Pool;
 typedef struct {
@@ -61,17 +66,14 @@ struct Pool {
     pthread_cond_t start, done;
     uint64_t round;
     int pending, stopping;
-    Env *envs;
-    const Action *actions;
-    const Buffers *out;
-    int64_t count;
+    const Batch *batch;
     pthread_t *ids;
     Worker *workers;
 };
 
 static int64_t run_share(Pool *pool, int index) {
-    int64_t begin = pool->count * index / pool->threads, end = pool->count * (index + 1) / pool->threads;
-    return step_range(pool->envs, pool->actions, pool->out, begin, end);
+    int64_t count = pool->batch->count;
+    return step_range(pool->batch, count * index / pool->threads, count * (index + 1) / pool->threads);
 }
 
 static void *work(void *argument) {
@@ -124,29 +126,27 @@ Pool *hotlap_pool_new(int threads) {
     return pool;
 }
 
-/* -- entry points ---------------------------------------------------------------------------------------------------------- */
+/* -- entry points -- */
 
-void hotlap_reset(Env *envs, int64_t count, const uint64_t *seeds, const int32_t *start, int start_length, Obs *obs) {
-    for (int64_t i = 0; i < count; i++) {
-        if (seeds) env_seed(envs + i, seeds[i]);
+void hotlap_reset(const Batch *batch, const uint64_t *seeds, const int32_t *start, int start_length) {
+    for (int64_t i = 0; i < batch->count; i++) {
+        Env *env = batch->envs + i;
+        if (seeds) env_seed(env, seeds[i]);
         if (start)
-            env_load(envs + i, start, start_length);
+            env_load(env, start, start_length);
         else
-            env_restart(envs + i);
-        env_observe(envs + i, obs + i * OBS_LEN);
+            env_restart(env);
+        env_observe(env, batch->obs + i * OBS_LEN);
     }
 }
 
 /* Returns how many episodes ended, or -1 - i if action i is out of range (then nothing was stepped). */
-int64_t hotlap_step(Env *envs, int64_t count, const Action *actions, const Buffers *out, Pool *pool) {
-    for (int64_t i = 0; i < count; i++)
-        if ((uint64_t)actions[i] >= NUM_ACTIONS) return -1 - i;
-    if (!pool) return step_range(envs, actions, out, 0, count);
+int64_t hotlap_step(const Batch *batch, Pool *pool) {
+    for (int64_t i = 0; i < batch->count; i++)
+        if ((uint64_t)batch->actions[i] >= NUM_ACTIONS) return -1 - i;
+    if (!pool) return step_range(batch, 0, batch->count);
     pthread_mutex_lock(&pool->lock);
-    pool->envs = envs;
-    pool->actions = actions;
-    pool->out = out;
-    pool->count = count;
+    pool->batch = batch;
     pool->pending = pool->threads - 1;
     pool->round++;
     pthread_cond_broadcast(&pool->start);

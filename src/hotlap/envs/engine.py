@@ -88,13 +88,12 @@ def load(library: Path) -> ctypes.CDLL:
         native = ctypes.CDLL(str(library))
     except OSError as error:
         raise KernelError(f"cannot load {library} ({error}); delete it to build it again") from error
-    pointer, count = ctypes.c_void_p, ctypes.c_int64
+    pointer = ctypes.c_void_p
     native.hotlap_state_size.restype = ctypes.c_size_t
     native.hotlap_pool_new.argtypes, native.hotlap_pool_new.restype = [ctypes.c_int], pointer
     native.hotlap_pool_free.argtypes, native.hotlap_pool_free.restype = [pointer], None
-    native.hotlap_reset.argtypes = [pointer, count, pointer, pointer, ctypes.c_int, pointer]
-    native.hotlap_reset.restype = None
-    native.hotlap_step.argtypes, native.hotlap_step.restype = [pointer, count, pointer, pointer, pointer], count
+    native.hotlap_reset.argtypes, native.hotlap_reset.restype = [pointer, pointer, pointer, ctypes.c_int], None
+    native.hotlap_step.argtypes, native.hotlap_step.restype = [pointer, pointer], ctypes.c_int64
     return native
 
 
@@ -125,48 +124,43 @@ class Buffers:
             episode_metrics=np.zeros((num_envs, len(game.metric_names)), np.float32),
         )
 
-    def pointers(self) -> Any:
-        """The same, as engine.c's struct of pointers."""
-        arrays = list(vars(self).values())
-        return (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-
 
 class NativeEngine:
     """A batch of environments that live in one block of memory and are stepped by the game's kernel."""
 
-    def __init__(self, game: Any, num_envs: int, threads: int, buffers: tuple[Buffers, ...]) -> None:
+    def __init__(self, game: Any, actions: NDArray[np.int64], threads: int, slots: tuple[Buffers, ...]) -> None:
         library = build(game.kernel, game.defines)
         self._native = load(library)
         self.identity = library.stem
-        self._states = np.zeros((num_envs, self._native.hotlap_state_size()), np.uint8)
-        self._state_pointer = self._states.ctypes.data
-        self._num_envs = num_envs
-        self._buffers = buffers
-        self._pointers = [b.pointers() for b in buffers]
-        self._threads = min(threads, num_envs)
+        self._states = np.zeros((len(actions), self._native.hotlap_state_size()), np.uint8)
+        # engine.c's struct Batch, once per slot: the count, then a pointer to each array.
+        self._batches = [
+            (ctypes.c_int64 * (3 + len(vars(out))))(
+                len(actions), self._states.ctypes.data, actions.ctypes.data, *(a.ctypes.data for a in vars(out).values())
+            )
+            for out in slots
+        ]
+        self._addresses = [ctypes.addressof(batch) for batch in self._batches]
+        self._threads = min(threads, len(actions))
         self._pool: int | None = None
         self._pool_owner = 0
 
     def reset(self, seeds: NDArray[np.uint64] | None, start: NDArray[np.int32] | None, slot: int) -> None:
         self._native.hotlap_reset(
-            self._state_pointer,
-            self._num_envs,
+            self._addresses[slot],
             None if seeds is None else seeds.ctypes.data,
             None if start is None else start.ctypes.data,
             0 if start is None else len(start),
-            self._buffers[slot].obs.ctypes.data,
         )
 
-    def step(self, action_pointer: int, slot: int) -> int:
+    def step(self, slot: int) -> int:
         """Step all environments into buffer `slot`; how many episodes ended, or -1 - i if action i is out of range."""
         if self._threads > 1 and self._pool_owner != os.getpid():  # threads do not survive a fork
             self._pool = self._native.hotlap_pool_new(self._threads)
             self._pool_owner = os.getpid()
             if self._pool is None:
                 raise KernelError(f"cannot start {self._threads} threads; use fewer")
-        return self._native.hotlap_step(  # type: ignore[no-any-return]
-            self._state_pointer, self._num_envs, action_pointer, self._pointers[slot], self._pool
-        )
+        return self._native.hotlap_step(self._addresses[slot], self._pool)  # type: ignore[no-any-return]
 
     def state(self) -> NDArray[Any]:
         return self._states.copy()

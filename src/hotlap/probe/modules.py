@@ -49,9 +49,7 @@ class ModuleTimer:
             if not any(module.children()):
                 handles += self._watch_backward(module, entry)
         try:
-            with (
-                warnings.catch_warnings()
-            ):  # torch warns where inputs need no gradient; `_watch_backward` allows for it
+            with warnings.catch_warnings():  # torch warns where inputs need no gradient; `_watch_backward` allows for it
                 warnings.filterwarnings("ignore", "Full backward hook is firing")
                 yield
         finally:
@@ -103,5 +101,5 @@ class ModuleTimer:
             mark = now
 
         handles = [module.register_full_backward_pre_hook(begin), module.register_full_backward_hook(end)]
-        handles += [p.register_post_accumulate_grad_hook(end) for p in module.parameters() if p.requires_grad]
+        handles += [p.register_post_accumulate_grad_hook(end) for p in module.parameters() if p.requires_grad]  # type: ignore[no-untyped-call]
         return handles

@@ -1,7 +1,8 @@
 """Which lines burn the time: a thread that looks at another thread's stack forty times a second.
 
-A sample costs one walk to the innermost frame; the thread being watched is never stopped. Time inside native code (a kernel,
-a matrix product) is charged to the Python line that called it.
+The thread being watched is never stopped. Time inside native code (a kernel, a matrix product) is charged to the Python line
+that called it. A look counts for the time since the look before it: looks come later while the watched thread holds Python's
+lock, so plain counts would favour lines that release it.
 """
 
 import linecache
@@ -9,7 +10,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,13 +24,14 @@ class Line(NamedTuple):
 
 
 class Sampler:
-    """Counts the innermost line of the thread that created it, per stage, between `resume` and `pause`."""
+    """Times the innermost lines of the thread that created it, per stage, between `resume` and `pause`."""
 
     def __init__(self, open_stage: Callable[[], str], period: float = 0.025) -> None:
         self._open_stage = open_stage
         self._period = period
         self._watched = threading.get_ident()
-        self._counts: Counter[Line] = Counter()
+        self._times: defaultdict[Line, float] = defaultdict(float)
+        self._looked = 0.0  # when the line was last looked at
         self._running = threading.Event()
         self._stopped = False
         self.seconds = 0.0  # CPU time the sampler itself used
@@ -37,6 +39,7 @@ class Sampler:
         self._thread.start()
 
     def resume(self) -> None:
+        self._looked = time.perf_counter()
         self._running.set()
 
     def pause(self) -> None:
@@ -48,18 +51,18 @@ class Sampler:
         self._thread.join()
 
     def hottest(self, limit: int = 10) -> list[dict[str, Any]]:
-        """The lines seen most often, as shares of all samples, with their source."""
-        total = sum(self._counts.values())
+        """The lines that took longest, as shares of the time watched, with their source."""
+        total = sum(self._times.values())
+        longest = sorted(self._times.items(), key=lambda item: -item[1])[:limit]
         return [
             {
-                "share": count / total,
-                "samples": count,
+                "share": seconds / total,
                 "stage": line.stage,
                 "where": f"{shorten(line.file)}:{line.line}",
                 "function": line.function,
                 "code": linecache.getline(line.file, line.line).strip(),
             }
-            for line, count in self._counts.most_common(limit)
+            for line, seconds in longest
         ]
 
     def _watch(self) -> None:
@@ -67,13 +70,16 @@ class Sampler:
             self._running.wait()
             if self._stopped:
                 break
+            time.sleep(self._period)
             frame = sys._current_frames().get(self._watched)
-            if frame is not None:
+            if frame is not None and self._running.is_set():
                 code = frame.f_code
-                self._counts[Line(self._open_stage(), code.co_filename, frame.f_lineno, code.co_name)] += 1
+                now = time.perf_counter()
+                line = Line(self._open_stage(), code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_name)
+                self._times[line] += now - self._looked
+                self._looked = now
             del frame  # a frame kept here would keep its locals alive
             self.seconds = time.thread_time()
-            time.sleep(self._period)
 
 
 def shorten(file: str) -> str:

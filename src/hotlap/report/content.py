@@ -122,9 +122,7 @@ def _throughput_section(doc: dict[str, Any]) -> Table:
         rate, (low, high) = doc["throughput"][f"{what}_per_s"], doc["throughput"]["ci95"][f"{what}_per_s"]
         if rate or high:
             rows.append((label, units.count(rate), f"{units.count(low)}-{units.count(high)}", _spark(doc, what)))
-    return Table(
-        "Throughput", ("", ">per second", ">95% interval", "per window"), rows, "median over windows of one iteration"
-    )
+    return Table("Throughput", ("", ">per second", ">95% interval", "per window"), rows, "median over windows of one iteration")
 
 
 def _spark(doc: dict[str, Any], what: str, width: int = 30) -> str:
@@ -186,8 +184,7 @@ def _hot_lines_section(doc: dict[str, Any]) -> Table:
         (units.share(line["share"]), line["stage"] or "-", line["where"], line["code"] or line["function"])
         for line in doc["hot_lines"]
     ]
-    samples = sum(line["samples"] for line in doc["hot_lines"])
-    note = f"innermost Python line, {samples} samples shown; native code counts for the line that called it"
+    note = "sampled; the innermost Python line; native code counts for the line that called it"
     return Table("Hottest lines", (">share", "stage", "where", "code"), rows, note)
 
 

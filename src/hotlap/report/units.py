@@ -4,9 +4,7 @@ import re
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"b": 1.0} | {
-    prefix + suffix: base**power
-    for power, prefix in enumerate("kmgt", 1)
-    for suffix, base in (("b", 1000.0), ("ib", 1024.0))
+    prefix + suffix: base**power for power, prefix in enumerate("kmgt", 1) for suffix, base in (("b", 1000.0), ("ib", 1024.0))
 }
 _PLAIN = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "%": 0.01}
 

@@ -144,7 +144,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
         with clock.stage(stages.COLLECT):
             collect(state, config, env, clock, metrics)
         clock.count(ENV_STEPS, config.num_envs)
-        if state.env_steps < config.learning_starts:
+        if not learning(state, config):
             continue
         state.owed += config.updates_per_step
         while state.owed >= 1:
@@ -158,6 +158,11 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
             metrics.loss = torch.stack(losses).mean().item()  # the only wait for the device in an iteration's learning
     clock.count(EPISODES, len(metrics.episodes.get("return", ())))
     return metrics
+
+
+def learning(state: State, config: Config) -> bool:
+    """Whether there is experience enough to learn from."""
+    return state.env_steps >= config.learning_starts
 
 
 def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: Metrics) -> None:
@@ -226,7 +231,7 @@ def update(state: State, config: Config, clock: StageClock) -> Tensor:
                 with torch.no_grad():
                     torch._foreach_copy_(list(state.target.parameters()), list(state.net.parameters()))
             if batch.weight is not None:
-                state.replay.set_priorities(batch.index, error)
+                state.replay.set_priorities(batch.rows, error)
     return loss.detach()
 
 
@@ -268,7 +273,7 @@ def networks(state: State) -> dict[str, nn.Module]:
     return {"net": state.net, "target": state.target}
 
 
-# -- checkpoint ----------------------------------------------------------------------------------------------------------
+# -- checkpoint --
 
 _COUNTERS = ("env_steps", "updates", "episodes", "iterations", "owed")
 

@@ -47,7 +47,8 @@ def train(
         run = Run.create("train", system.name, asdict(config), machine.facts(), out, gpu_timing=clock.policy)
 
     def save() -> None:
-        checkpoint.save(run.path, *system.trainer.save_state(state, env), asdict(config))
+        arrays, numbers = system.trainer.save_state(state, env)
+        checkpoint.save(run.path, arrays, numbers, asdict(config))
 
     def evaluate() -> dict[str, Any]:
         played = system.trainer.evaluate(state, system.make_env(config, evaluation_episodes), EVALUATION_SEED)
@@ -70,7 +71,7 @@ def train(
                     with clock.stage(stages.CHECKPOINT):
                         save()
                     saved = time.monotonic()
-            traced += state.updates > 0
+            traced += system.trainer.learning(state, config)
             write_samples(run, clock, "train")
             report({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
         write_samples(run, clock, "train", wait=True)

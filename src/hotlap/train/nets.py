@@ -1,5 +1,6 @@
 """Networks."""
 
+import itertools
 from collections.abc import Sequence
 from math import prod
 
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 def mlp(sizes: Sequence[int]) -> nn.Sequential:
     """Linear layers with ReLU between them."""
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+    for inputs, outputs in itertools.pairwise(sizes):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 

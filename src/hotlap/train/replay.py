@@ -19,7 +19,7 @@ class Batch(NamedTuple):
     reward: Tensor  # [B] discounted sum over up to n steps
     discount: Tensor  # [B] gamma ** steps, or 0 where the episode terminated
     next_obs: Tensor  # [B, ...] the true observation after those steps, never the one after a reset
-    index: Tensor  # [B] where they lie, for `set_priorities`
+    rows: Tensor  # [B] where they lie, for `set_priorities`
     weight: Tensor | None  # [B] importance weights, if prioritised
 
 
@@ -99,9 +99,7 @@ class Replay:
         self.action = torch.zeros(size, dtype=torch.int64, device=self.device)
         self.reward = torch.zeros(size, device=self.device)
         self.discount = torch.zeros(size, device=self.device)
-        self.open = torch.zeros(
-            size, dtype=torch.bool, device=self.device
-        )  # the episode goes on after this row's last step
+        self.open = torch.zeros(size, dtype=torch.bool, device=self.device)  # the episode goes on after this row's last step
         self.written = 0  # rows ever written
         self.tree = SumTree(size, self.device) if alpha > 0 else None
         self.top_priority = torch.ones((), dtype=torch.float64, device=self.device)
@@ -109,9 +107,7 @@ class Replay:
     def __len__(self) -> int:
         return min(self.written, self.rows) * self.num_envs
 
-    def add(
-        self, obs: Tensor, action: Tensor, reward: Tensor, next_obs: Tensor, terminated: Tensor, truncated: Tensor
-    ) -> None:
+    def add(self, obs: Tensor, action: Tensor, reward: Tensor, next_obs: Tensor, terminated: Tensor, truncated: Tensor) -> None:
         """Store one vector step: all arguments [num_envs, ...]. `next_obs` is the true one, before any auto-reset."""
         row = self._row(0)
         discount = self.gamma * (1 - terminated.to(torch.float32))
@@ -130,9 +126,7 @@ class Replay:
             self.tree.set(index, self.top_priority.expand(self.num_envs))
         self.written += 1
 
-    def _extend(
-        self, row: slice, steps: int, reward: Tensor, discount: Tensor, next_obs: Tensor, running: Tensor
-    ) -> None:
+    def _extend(self, row: slice, steps: int, reward: Tensor, discount: Tensor, next_obs: Tensor, running: Tensor) -> None:
         """Add the newest step to a row written `steps` before it, where its episode still went on."""
         still = self.open[row]
         scale = self.gamma**steps

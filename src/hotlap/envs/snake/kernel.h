@@ -193,17 +193,12 @@ FN void env_metrics(const Env *env, float *metrics) { metrics[0] = (float)env->s
 
 #if FEATURES == GRID
 FN void env_observe(const Env *env, Obs *obs) {
-    for (int row = 0; row < SIZE; row++)
-        for (int column = 0; column < SIZE; column++) {
-            int bit = bit_of(row, column);
-            Obs *cell = obs + (row * SIZE + column) * 3;
-            cell[0] = 0;
-            cell[1] = (Obs)test_bit(&env->blocked, bit);
-            cell[2] = 0;
-        }
-    Obs *head = obs + (env->head_row * SIZE + env->head_column) * 3;
-    head[0] = 1;
-    head[1] = 0;
+    for (int i = 0; i < OBS_LEN; i++) obs[i] = 0;
+    for (int i = 0; i < env->length - 1; i++) {
+        int bit = env->ring[(env->tail + i) & (RING - 1)];
+        obs[(row_of(bit) * SIZE + column_of(bit)) * 3 + 1] = 1;
+    }
+    obs[(env->head_row * SIZE + env->head_column) * 3] = 1;
     if (env->length < CELLS) obs[(env->food_row * SIZE + env->food_column) * 3 + 2] = 1;
 }
 #else

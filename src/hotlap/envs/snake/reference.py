@@ -4,9 +4,10 @@ One environment, no tricks: a list of cells, a breadth-first search, a float per
 written here once; the engine hands them to the C kernel as macros.
 """
 
+import itertools
 from collections import deque
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -55,7 +56,13 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
     about to move), or when the snake fills the board; truncated after 1,000 steps.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 10}
+    metadata = {"render_modes": ["ansi"], "render_fps": 10}
+    body: list[Cell]  # head first
+    food: Cell
+    heading: int
+    steps: int
+    score: int
+
     kernel = Path(__file__).with_name("kernel.h")
     metric_names = ("score",)
 
@@ -90,11 +97,9 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
             "SHAPING": SHAPING,
         }
 
-    # -- episode ---------------------------------------------------------------------------------------------------
+    # -- episode --
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[Any], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[NDArray[Any], dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None:
             self.rng = Rng(seed)
@@ -137,7 +142,7 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
     def metrics(self) -> tuple[float, ...]:
         return (self.score,)
 
-    # -- rules -----------------------------------------------------------------------------------------------------
+    # -- rules --
 
     def _centre(self) -> list[Cell]:
         middle = self.size // 2
@@ -171,7 +176,7 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
         (row, column), (food_row, food_column) = self.body[0], self.food
         return abs(row - food_row) + abs(column - food_column)
 
-    # -- observation -----------------------------------------------------------------------------------------------
+    # -- observation --
 
     def observe(self) -> NDArray[Any]:
         if self.features == "grid":
@@ -211,14 +216,14 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
             grid[:, :, 2] = 0  # a full board has no food
         return grid
 
-    def render(self) -> str:  # type: ignore[override]
+    def render(self) -> str:
         rows = [["."] * self.size for _ in range(self.size)]
         rows[self.food[0]][self.food[1]] = "o"
         for i, (row, column) in enumerate(self.body):
             rows[row][column] = "^>v<"[self.heading] if i == 0 else "#"
         return "\n".join(" ".join(row) for row in rows)
 
-    # -- saving and fixing the state -------------------------------------------------------------------------------
+    # -- saving and fixing the state --
 
     def encode_start(self, options: dict[str, Any]) -> NDArray[np.int32]:
         """Check `options["board"]` and flatten it to cell numbers: food, then the body from the head."""
@@ -231,7 +236,7 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
                 "snake: board must be {'body': [(row, column), ...] from the head, 'food': (row, column)}"
             ) from None
         inside = all(0 <= value < self.size for cell in [*body, food] for value in cell)
-        joined = all(abs(r1 - r2) + abs(c1 - c2) == 1 for (r1, c1), (r2, c2) in zip(body, body[1:], strict=False))
+        joined = all(abs(r1 - r2) + abs(c1 - c2) == 1 for (r1, c1), (r2, c2) in itertools.pairwise(body))
         if len(body) < 2 or not inside or not joined or len(set(body)) != len(body) or food in body:
             raise ValueError(
                 "snake: this board is no snake: the body needs two or more different cells on the board, each beside the "

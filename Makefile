@@ -1,0 +1,38 @@
+# `make demo` and `make test` do all their set-up themselves.
+PYTHON ?= python3
+BIN := .venv/bin
+TORCH := torch==2.13.0
+
+.PHONY: setup demo test bench lint clean
+
+setup: .venv/ready
+
+# torch first and pinned: a CPU build where one is at hand, and no second download by the packages that ask for it.
+.venv/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("hotlap needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/pip install --quiet '$(TORCH)'
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/hotlap systems
+	$(BIN)/hotlap train snake --preset fast --total-steps 600000
+	$(BIN)/hotlap profile snake --iterations 20 --breakdown
+	@echo; echo "The same as a page, with plots; open it in a browser:"
+	@$(BIN)/hotlap report latest --format html
+
+test: setup
+	$(BIN)/python -m pytest -n auto
+
+bench: setup
+	$(BIN)/python benchmarks/foundation.py
+	$(BIN)/python benchmarks/snake.py
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,76 @@
+"""Snake's kernel against its reference, and batched replay writes against a loop over transitions. One core.
+
+python benchmarks/foundation.py
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from side_by_side import pin_to_one_core, race, save, speedup
+
+import hotlap
+from hotlap.train.replay import Replay
+
+KERNEL_GOAL, REPLAY_GOAL = 300, 50
+ENVS = 4_096
+
+
+def play(features: str, num_envs: int, turbo: bool, steps: int) -> Callable[[], int]:
+    """A contender that plays `steps` vector steps at random and counts environment steps."""
+    env = hotlap.make_vec("snake", num_envs, turbo=turbo, features=features, seed=0)
+    env.reset()
+    actions = np.random.default_rng(0).integers(0, 3, (steps, num_envs))
+
+    def run() -> int:
+        for action in actions:
+            env.step(action)
+        return steps * num_envs
+
+    return run
+
+
+def kernel(features: str, num_envs: int) -> dict[str, object]:
+    contenders = {
+        "reference": play(features, 64, turbo=False, steps=4 if features == "flood" else 40),
+        "kernel": play(features, num_envs, turbo=True, steps=256 * ENVS // num_envs // 4),
+    }
+    return {**speedup(race(contenders), "reference", "kernel"), "goal": KERNEL_GOAL}
+
+
+def replay(num_envs: int = 256) -> dict[str, object]:
+    """The seed's habit, one `push` per transition with `.cpu()` and `.item()`, against one batched `add`."""
+    obs, next_obs = torch.rand(num_envs, 11), torch.rand(num_envs, 11)
+    action = torch.randint(3, (num_envs,))
+    reward = torch.rand(num_envs)
+    done = torch.zeros(num_envs, dtype=torch.bool)
+    memory: deque[tuple[object, ...]] = deque(maxlen=100_000)
+    buffer = Replay(100_000, num_envs, (11,), torch.float32, gamma=0.99)
+
+    def loop() -> int:
+        for i in range(num_envs):
+            memory.append((obs[i].cpu().numpy(), action[i].item(), reward[i].item(), next_obs[i].cpu().numpy(), done[i].item()))
+        return num_envs
+
+    def batched() -> int:
+        for _ in range(100):
+            buffer.add(obs, action, reward, next_obs, done, done)
+        return 100 * num_envs
+
+    samples = race({"loop": loop, "batched": batched}, rounds=30)
+    return {**speedup(samples, "loop", "batched"), "goal": REPLAY_GOAL}
+
+
+def main() -> None:
+    pin_to_one_core()
+    torch.set_num_threads(1)
+    results = {
+        f"snake {f}, {n} envs: kernel / reference": kernel(f, n) for f in ("basic", "flood", "grid") for n in (256, ENVS)
+    }
+    results["replay, 256 envs: batched add / loop"] = replay()
+    save("foundation", "make bench", results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Side-by-side timing: the contenders take turns in random order in one process, so noise hits all of them alike.
+
+Results are ratios, saved with the raw samples and the facts of the machine under `benchmarks/results/`.
+"""
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from hotlap import machine, stats
+
+RESULTS = Path(__file__).with_name("results")
+err = Console(stderr=True)
+
+
+def pin_to_one_core() -> None:
+    """Benchmarks that speak of one core run on one."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def race(contenders: dict[str, Callable[[], int]], rounds: int = 15, seed: int = 0) -> dict[str, list[float]]:
+    """Seconds per unit of work of each contender, per round. A contender returns how many units it did."""
+    coin = random.Random(seed)
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    for contender in contenders.values():
+        contender()  # warm-up
+    for _ in track(range(rounds), description=" / ".join(contenders), console=err, transient=True):
+        for name in coin.sample(list(contenders), len(contenders)):
+            begin = time.perf_counter()
+            units = contenders[name]()
+            samples[name].append((time.perf_counter() - begin) / units)
+    return samples
+
+
+def speedup(samples: dict[str, list[float]], slow: str, fast: str) -> dict[str, Any]:
+    """How many times faster `fast` is than `slow`: median of the paired ratios with its 95% interval."""
+    ratio, low, high = stats.paired_ratio(samples[slow], samples[fast])
+    rates = {name: 1 / stats.summarize(times).median for name, times in samples.items()}
+    return {"slow": slow, "fast": fast, "speedup": ratio, "ci95": [low, high], "per_second": rates, "seconds": samples}
+
+
+def save(name: str, command: str, results: dict[str, Any]) -> Path:
+    """Keep the results, and print them as a table."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    document = {"schema": "hotlap.benchmark/1", "command": command, "created": created, "machine": machine.facts()}
+    path.write_text(json.dumps({**document, "results": results}, indent=1) + "\n")
+    console = Console(soft_wrap=True)
+    for title, result in results.items():
+        low, high = result["ci95"]
+        goal = result.get("goal")
+        verdict = "" if goal is None else f"   goal {goal}x: {'met' if low >= goal else 'NOT met'}"
+        console.print(f"{title:<44} {result['speedup']:>8.1f}x  (95% {low:.1f}-{high:.1f}){verdict}", highlight=False)
+    console.print(f"saved in {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path.name}")
+    return path

@@ -1,0 +1,288 @@
+"""Every verb through the real command, as a user runs it."""
+
+import json
+import os
+import pstats
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import hotlap
+from hotlap.train import checkpoint
+
+# A run of a second: few environments, short iterations.
+SMALL = [
+    *("--num-envs", "32", "--iteration-steps", "16", "--learning-starts", "256", "--buffer-size", "5000"),
+    *("--batch-size", "32", "--updates-per-step", "1", "--epsilon-steps", "5000"),
+]
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "hotlap", *arguments]
+
+
+def hotlap_cli(*arguments, cwd, code=0, **environment):
+    result = subprocess.run(
+        command(*arguments),
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "100", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert result.returncode == code, result.stderr + result.stdout
+    return result
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory):
+    """One profile with everything switched on, for several tests to look at."""
+    folder = tmp_path_factory.mktemp("profiled")
+    flags = ["--iterations", "10", "--modules", "--detailed", "--json"]
+    result = hotlap_cli("profile", "snake", *SMALL, *flags, cwd=folder)
+    return folder, json.loads(result.stdout), result.stderr
+
+
+def test_profile_prints_one_document(profiled):
+    folder, doc, _ = profiled
+    assert doc["schema"] == "hotlap.profile/1"
+    assert {"collect/act", "collect/env_step", "collect/store", "sample", "update/loss", "update/backward"} <= doc[
+        "stages"
+    ].keys()
+    for row in doc["stages"].values():
+        assert row["seconds"] >= 0
+        assert 0 <= row["ci95"][0] <= row["share"] <= row["ci95"][1] <= 1
+    assert sum(row["share"] for row in doc["stages"].values()) == pytest.approx(1, abs=0.005)
+    assert doc["iterations"]["measured"] >= 10
+    assert doc["throughput"]["env_steps_per_s"] > doc["throughput"]["updates_per_s"] > 0
+    assert doc["overhead"] > 0
+    assert doc["overhead_ab"]["pairs"] >= 10
+    assert doc["machine"]["cores"] >= 1
+    assert (folder / doc["run"] / "run.json").exists()
+
+
+def test_profile_counts_what_ran(profiled):
+    folder, doc, _ = profiled
+    run = hotlap.load(folder / doc["run"])
+    for sample in run.phase("measured"):
+        assert sample.counts["env_steps"] == 32 * 16
+        assert sample.counts["updates"] == 16
+        assert sample.calls["collect/env_step"] == 16
+        assert sample.calls["update/loss"] == sample.calls["sample"] == 16
+    assert run.phase("warmup")[0].counts.get("updates", 0) < 16  # learning began inside the warm-up
+    assert sum(bool(sample.events) for sample in run.phase("measured")) == 2
+
+
+def test_profile_modules_and_functions(profiled):
+    folder, doc, stderr = profiled
+    modules = {module["name"]: module for module in doc["modules"]}
+    assert modules["net"]["parameters"] == 14 * 128 + 128 + 128 * 128 + 128 + 128 * 3 + 3
+    assert modules["net"]["forward"] > 0
+    assert modules["net"]["backward"] > 0
+    assert modules["target"]["backward"] == 0
+    assert len(doc["functions"]) == 50
+    totals = [row["total_seconds"] for row in doc["functions"]]
+    assert totals == sorted(totals, reverse=True)
+    assert any(row["function"] == "update" for row in doc["functions"])
+    assert pstats.Stats(str(folder / doc["run"] / "profile.pstats")).total_calls > 1_000
+    assert doc["hot_lines"]
+    assert "Warning" not in stderr
+
+
+@pytest.mark.parametrize("form", ["terminal", "md", "html", "json", "trace"])
+def test_report_renders_every_format(profiled, form):
+    folder, doc, _ = profiled
+    result = hotlap_cli("report", doc["run"], "--format", form, cwd=folder)
+    if form in ("html", "trace"):
+        path = folder / result.stdout.strip()
+        assert path.stat().st_size < 20_000_000
+        if form == "trace":
+            assert any(event["name"] == "backward" for event in json.loads(path.read_text())["traceEvents"])
+        else:
+            assert path.read_text().startswith("<!doctype html>")
+    elif form == "json":
+        again = json.loads(result.stdout)
+        assert again == doc
+    else:
+        assert "backward" in result.stdout
+        assert "Where the time went" in result.stdout
+
+
+def test_report_writes_where_it_is_told(profiled, tmp_path):
+    folder, doc, _ = profiled
+    for form in ("terminal", "md", "html", "json", "trace"):
+        out = tmp_path / f"report.{form}"
+        hotlap_cli("report", doc["run"], "--format", form, "--output", str(out), cwd=folder)
+        assert out.stat().st_size > 1_000
+    hotlap_cli("report", doc["run"], "--format", "md", "--output", str(tmp_path / "no" / "where"), cwd=folder, code=2)
+
+
+def test_profile_of_the_bare_environment(tmp_path):
+    arguments = ["profile", "snake", "--env-only", "--no-turbo", "--num-envs", "8", "--iterations", "3", "--json"]
+    doc = json.loads(hotlap_cli(*arguments, cwd=tmp_path).stdout)
+    assert doc["env_only"] is True
+    assert doc["stages"].keys() == {"collect", "collect/env_step", "unattributed"}
+    assert doc["config"]["turbo"] is False
+    assert doc["throughput"]["updates_per_s"] == 0
+    assert doc["counts"]["episodes"] > 0
+
+
+def test_profile_with_no_learning_to_wait_for_still_ends(tmp_path):
+    flags = [*SMALL, "--updates-per-step", "0", "--iterations", "2", "--json"]
+    doc = json.loads(hotlap_cli("profile", "snake", *flags, cwd=tmp_path).stdout)
+    assert "update" not in doc["stages"]
+
+
+def test_targets_decide_the_exit_code(tmp_path):
+    flags = [*SMALL, "--iterations", "2", "--warmup", "1", "--target", "iteration_time<1h"]
+    result = hotlap_cli("profile", "snake", *flags, cwd=tmp_path)
+    assert "pass" in result.stdout
+    result = hotlap_cli("profile", "snake", *flags, "--target", "memory<1MB", cwd=tmp_path, code=1)
+    assert "FAIL" in result.stdout
+
+
+def test_seconds_instead_of_iterations(tmp_path):
+    flags = [*SMALL, "--seconds", "0.5", "--breakdown", "--ranges", "profiler"]
+    result = hotlap_cli("profile", "snake", *flags, cwd=tmp_path)
+    assert "backward" in result.stdout
+
+
+def test_train_evaluates_and_resumes_exactly(tmp_path):
+    """Stopping at 8,192 steps and resuming to 16,384 gives the same network as going there at once."""
+    flags = [*SMALL, "--evaluation-episodes", "20", "--evaluate-every", "10", "--json"]
+    once = json.loads(hotlap_cli("train", "snake", *flags, "--total-steps", "16384", "--out", "once", cwd=tmp_path).stdout)
+    hotlap_cli("train", "snake", *flags, "--total-steps", "8192", "--out", "twice", cwd=tmp_path)
+    resumed = ["--resume", "twice", "--total-steps", "16384", "--evaluation-episodes", "20", "--evaluate-every", "10", "--json"]
+    twice = json.loads(hotlap_cli("train", "snake", *resumed, cwd=tmp_path).stdout)
+    assert once["schema"] == "hotlap.train/1"
+    assert once["evaluation"] == twice["evaluation"]
+    assert once["counts"] == twice["counts"]
+    assert once["evaluation"]["episodes"] == 20
+    assert once["throughput"]["env_steps_per_s"] > 0
+    assert "evaluate" in once["stages"]
+    first, second = (checkpoint.load(tmp_path / name) for name in ("once", "twice"))
+    assert first[1] == second[1]
+    for name, array in first[0].items():
+        assert (array == second[0][name]).all(), name
+    assert list((tmp_path / "once" / "tensorboard").iterdir())
+    assert Path(tmp_path / once["checkpoint"]).exists()
+
+
+def wait_for_samples(folder, count, process):
+    """Until the only run in `folder` has recorded so many samples."""
+    for _ in range(600):
+        found = list(folder.glob(".hotlap/runs/*/samples.jsonl"))
+        if found and found[0].read_bytes().count(b"\n") >= count:
+            return found[0].parent
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    raise AssertionError("no samples came")
+
+
+LONG = {"train": ["--total-steps", "100000000", "--checkpoint-seconds", "0.1"], "profile": ["--iterations", "100000"]}
+
+
+@pytest.mark.parametrize("verb", ["profile", "train"])
+def test_kill_nine_leaves_a_run_that_renders_and_resumes(verb, tmp_path):
+    with subprocess.Popen(command(verb, "snake", *SMALL, *LONG[verb]), cwd=tmp_path, stderr=subprocess.PIPE) as process:
+        run = wait_for_samples(tmp_path, 30, process)
+        while verb == "train" and not (run / "checkpoint.safetensors").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    result = hotlap_cli("report", str(run), cwd=tmp_path)
+    assert "The process was killed" in result.stdout
+    assert "Where the time went" in result.stdout
+    if verb == "train":
+        steps = checkpoint.load(run)[1]["env_steps"]
+        flags = ["--resume", "latest", "--total-steps", str(steps + 5_120), "--evaluation-episodes", "5", "--json"]
+        doc = json.loads(hotlap_cli("train", "snake", *flags, cwd=tmp_path).stdout)
+        assert doc["status"] == "done"
+        assert doc["counts"]["env_steps"] == steps + 5_120
+
+
+@pytest.mark.parametrize("verb", ["profile", "train"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_everything_and_exits_130(verb, number, tmp_path):
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command(verb, "snake", *SMALL, *LONG[verb]), cwd=tmp_path, **pipes) as process:
+        run = wait_for_samples(tmp_path, 12, process)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert b"Traceback" not in err
+    assert b"interrupted" in out
+    assert hotlap.load(run).header["status"] == "interrupted"
+    if verb == "train":
+        assert b"--resume" in err
+        assert checkpoint.load(run)[1]["iterations"] == len(hotlap.load(run).lines)
+
+
+def test_systems(tmp_path):
+    assert "snake" in hotlap_cli("systems", cwd=tmp_path).stdout
+    doc = json.loads(hotlap_cli("systems", "--json", cwd=tmp_path).stdout)
+    assert doc["systems"]["snake"]["presets"].keys() == {"fast", "seed"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--help"], ["profile", "--help"], ["train", "snake", "--help"], ["report", "--help"]]
+)
+def test_help_has_an_example(arguments, tmp_path):
+    assert "Example: hotlap " in hotlap_cli(*arguments, cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "unknown verb 'trian' (did you mean 'train'?); verbs: systems, train, profile, report"),
+        (["train", "snak"], "unknown target 'snak' (did you mean 'snake'?); targets: snake"),
+        (["train"], "name a target first: hotlap train TARGET; targets: snake"),
+        (["profile", "snake", "--bogus", "3"], "Unrecognized options: --bogus, 3 (hotlap profile --help lists the flags)"),
+        (
+            ["profile", "snake", "--iterations", "ten"],
+            "Error parsing --iterations: invalid literal for int() with base 10: 'ten'",
+        ),
+        (["profile", "snake", "--iterations", "0"], "--iterations must be at least 1"),
+        (["profile", "snake", "--target", "speed<3"], "target 'speed<3': unknown metric 'speed'"),
+        (["profile", "snake", "--features", "magic"], "snake: unknown features 'magic'; choose one of basic, flood, grid"),
+        (["profile", "snake", "--buffer-size", "100"], "a buffer of 100 holds fewer than 3 steps of 256 environments"),
+        (["train", "snake", "--num-envs", "0"], "--num-envs must be at least 1"),
+        (["train", "snake", "--device", "cuda:99"], "--device cuda:99 cannot be used:"),
+        (["train", "snake", "--resume", "nope"], "no run 'nope'; there are no runs in .hotlap/runs here"),
+        (["report", "nope"], "no run 'nope'"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, message, tmp_path):
+    result = hotlap_cli(*arguments, cwd=tmp_path, code=2)
+    assert result.stderr.strip().startswith("hotlap: ")
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stdout == ""
+    assert not list(tmp_path.glob(".hotlap/runs/*"))
+
+
+def test_a_damaged_record_is_one_clear_line(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run.json").write_text("{")
+    result = hotlap_cli("report", str(folder), cwd=tmp_path, code=2)
+    assert "run.json is damaged" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_resuming_what_cannot_be_resumed(profiled):
+    folder, doc, _ = profiled
+    result = hotlap_cli("train", "snake", "--resume", doc["run"], cwd=folder, code=2)
+    assert "is a profile run of snake, not a training run of snake" in result.stderr
+
+
+def test_without_a_compiler_the_reference_still_runs(tmp_path):
+    environment = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "CC": ""}
+    result = hotlap_cli("profile", "snake", cwd=tmp_path, code=2, **environment)
+    assert "no C compiler found" in result.stderr
+    flags = ["--no-turbo", "--env-only", "--num-envs", "4", "--iterations", "2"]
+    hotlap_cli("profile", "snake", *flags, cwd=tmp_path, **environment)

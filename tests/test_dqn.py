@@ -1,0 +1,339 @@
+"""DQN: replay against a plain loop, the loss against hand-worked cases, exact resume, and that it learns."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hotlap import systems
+from hotlap.clock import StageClock
+from hotlap.record import RecordError
+from hotlap.train import checkpoint, dqn
+from hotlap.train.nets import QNet
+from hotlap.train.replay import Batch, Replay, SumTree
+
+OFF = StageClock(enabled=False)
+
+
+# -- replay --
+
+
+def stream(num_envs, steps, seed):
+    """A random experience stream whose observations say where they come from: (environment, time, 0 or 1 if final)."""
+    rng = np.random.default_rng(seed)
+    for t in range(steps):
+        obs = torch.tensor([[e, t, 0] for e in range(num_envs)], dtype=torch.float32)
+        terminated = torch.from_numpy(rng.random(num_envs) < 0.15)
+        truncated = torch.from_numpy(rng.random(num_envs) < 0.15) & ~terminated
+        reward = torch.from_numpy(rng.normal(size=num_envs).astype(np.float32))
+        ended = (terminated | truncated).float()
+        after = torch.stack([obs[:, 0], obs[:, 1] + 1, ended], dim=1)
+        action = torch.from_numpy(rng.integers(0, 3, num_envs))
+        yield obs, action, reward, after, terminated, truncated
+
+
+def slow_n_step(steps, t, e, n, gamma):
+    """Return, discount and next observation of one transition, by walking forward."""
+    total, discount = 0.0, 1.0
+    for k in range(t, min(t + n, len(steps))):
+        _, _, reward, after, terminated, truncated = steps[k]
+        total += discount * float(reward[e])
+        discount *= gamma
+        if terminated[e]:
+            return total, 0.0, after[e]
+        if truncated[e]:
+            break
+    return total, discount, after[e]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 20), st.integers(0, 1000))
+def test_n_step_replay_equals_a_slow_walk(num_envs, n, count, seed):
+    rows = 7
+    replay = Replay(rows * num_envs, num_envs, (3,), torch.float32, gamma=0.9, n_step=n)
+    steps = list(stream(num_envs, count, seed))
+    for step in steps:
+        replay.add(*step)
+    assert len(replay) == min(count, rows) * num_envs
+    for i in range(len(replay)):
+        e, t, _ = (int(v) for v in replay.obs[i])
+        assert count - rows <= t
+        total, discount, after = slow_n_step(steps, t, e, n, 0.9)
+        assert float(replay.reward[i]) == pytest.approx(total, abs=1e-5)
+        assert float(replay.discount[i]) == pytest.approx(discount, abs=1e-6)
+        assert replay.next_obs[i].tolist() == after.tolist()
+        assert replay.action[i] == steps[t][1][e]
+
+
+def test_sampling_returns_whole_transitions_uniformly():
+    replay = Replay(40, 4, (3,), torch.float32, gamma=0.9)
+    for step in stream(4, 25, seed=0):
+        replay.add(*step)
+    batch = replay.sample(8_000, torch.Generator().manual_seed(0))
+    assert batch.weight is None
+    for field in ("obs", "action", "reward", "discount", "next_obs"):
+        torch.testing.assert_close(getattr(batch, field), getattr(replay, field)[batch.rows])
+    counts = torch.bincount(batch.rows, minlength=40)
+    assert counts.min() > 130
+    assert counts.max() < 280
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 10_000), st.integers(0, 1000))
+def test_sum_tree_equals_a_cumulative_sum(capacity, seed):
+    generator = torch.Generator().manual_seed(seed)
+    tree = SumTree(capacity, torch.device("cpu"))
+    plain = torch.zeros(capacity, dtype=torch.float64)
+    for _ in range(3):
+        index = torch.randint(capacity, (50,), generator=generator)
+        index = index.unique()
+        priority = torch.rand(len(index), dtype=torch.float64, generator=generator)
+        tree.set(index, priority)
+        plain[index] = priority
+    assert float(tree.total) == pytest.approx(float(plain.sum()))
+    positions = torch.rand(200, dtype=torch.float64, generator=generator) * tree.total
+    expected = torch.searchsorted(plain.cumsum(0), positions, right=True)
+    drawn = tree.draw(positions)
+    assert (plain[drawn] > 0).all()
+    assert (drawn == expected).float().mean() > 0.99  # rounding may move a position that lies on a border
+    edge = tree.draw(tree.total[None])
+    assert plain[edge] > 0
+
+
+def test_prioritised_draws_follow_the_priorities_and_weights_undo_them():
+    replay = Replay(8, 2, (3,), torch.float32, gamma=0.9, alpha=1.0)
+    for step in stream(2, 4, seed=0):
+        replay.add(*step)
+    errors = torch.tensor([1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0])
+    replay.set_priorities(torch.arange(8), errors)
+    batch = replay.sample(20_000, torch.Generator().manual_seed(0), beta=1.0)
+    share = torch.bincount(batch.rows, minlength=8) / 20_000
+    torch.testing.assert_close(share, errors / 10, atol=0.005, rtol=0)
+    corrected = torch.zeros(8).index_add_(0, batch.rows, batch.weight)[:4]
+    torch.testing.assert_close(corrected / corrected.mean(), torch.ones(4), atol=0.05, rtol=0)
+    for step in stream(2, 1, seed=1):
+        replay.add(*step)  # a new row starts at the top priority
+    assert replay.tree.get(torch.tensor([0, 1])).tolist() == [pytest.approx(4.0, abs=1e-4)] * 2
+
+
+def test_a_buffer_that_is_too_small_says_so():
+    with pytest.raises(ValueError, match="holds fewer than 3 steps of 256 environments"):
+        Replay(500, 256, (3,), torch.float32, gamma=0.9, n_step=3)
+
+
+# -- loss --
+
+
+class Lookup(torch.nn.Module):
+    """Action values straight from a table: the observation is a row number."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.tensor(table))
+
+    def forward(self, obs):
+        return self.table[obs[:, 0].long()]
+
+
+@pytest.mark.parametrize(("double", "bootstrap"), [(False, 7.0), (True, 5.0)])
+def test_td_error_by_hand(double, bootstrap):
+    net = Lookup([[1.0, 2.0], [9.0, 3.0]])  # in state 1 it prefers action 0
+    target = Lookup([[0.0, 0.0], [5.0, 7.0]])  # which the target network values at 5, its own best at 7
+    batch = Batch(
+        obs=torch.tensor([[0.0], [0.0]]),
+        action=torch.tensor([1, 0]),
+        reward=torch.tensor([0.5, 0.5]),
+        discount=torch.tensor([0.9, 0.0]),  # the second one terminated
+        next_obs=torch.tensor([[1.0], [1.0]]),
+        rows=torch.tensor([0, 1]),
+        weight=None,
+    )
+    error = dqn.td_error(net, target, batch, double)
+    torch.testing.assert_close(error.detach(), torch.tensor([2.0 - (0.5 + 0.9 * bootstrap), 1.0 - 0.5]))
+    error.sum().backward()
+    assert target.table.grad is None
+    assert net.table.grad.tolist() == [[1.0, 1.0], [0.0, 0.0]]
+
+
+def test_dueling_heads_average_out():
+    net = QNet((11,), 3, (8,), dueling=True)
+    obs = torch.rand(5, 11)
+    torch.testing.assert_close(net(obs).mean(dim=1, keepdim=True), net.value(net.trunk(net.encoder(obs))))
+    assert QNet((10, 10, 3), 3, (8,))(torch.zeros(2, 10, 10, 3, dtype=torch.uint8)).shape == (2, 3)
+
+
+# -- training --
+
+
+def small(**changes):
+    config = systems.load("snake").presets["fast"]
+    return dataclasses.replace(
+        config,
+        **{
+            "num_envs": 16,
+            "iteration_steps": 8,
+            "buffer_size": 2_000,
+            "learning_starts": 200,
+            "batch_size": 32,
+            "target_sync": 5,
+            "updates_per_step": 1.5,
+            **changes,
+        },
+    )
+
+
+def begin(config):
+    system = systems.load("snake")
+    env = system.make_env(config)
+    return env, dqn.start(config, env)
+
+
+def run(state, config, env, iterations):
+    return [dqn.iterate(state, config, env, OFF) for _ in range(iterations)]
+
+
+VARIANTS = [
+    {},
+    {"priority_alpha": 0.6, "dueling": True, "n_step": 1, "double": False},
+    {"features": "grid", "epsilon_steps": 0},
+    {"turbo": False},
+]
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(changes, tmp_path):
+    config = small(**changes)
+    env, state = begin(config)
+    run(state, config, env, 5)
+    checkpoint.save(tmp_path, *dqn.save_state(state, env), {})
+    expected = run(state, config, env, 5)
+
+    other_env, other = begin(dataclasses.replace(config, seed=77))
+    arrays, numbers, _ = checkpoint.load(tmp_path)
+    dqn.load_state(other, other_env, arrays, numbers)
+    assert run(other, config, other_env, 5) == expected
+    for (name, a), b in zip(state.net.state_dict().items(), other.net.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+    assert (state.updates, state.episodes, state.env_steps, state.owed) == (
+        other.updates,
+        other.episodes,
+        other.env_steps,
+        other.owed,
+    )
+    assert expected[-1].loss is not None
+
+
+def test_turbo_and_reference_train_to_the_same_bits():
+    states = []
+    for turbo in (True, False):
+        config = small(turbo=turbo)
+        env, state = begin(config)
+        run(state, config, env, 4)
+        states.append(state.net.state_dict())
+    for a, b in zip(states[0].values(), states[1].values(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_counters_and_target_sync_count_apart():
+    config = small(n_step=1)
+    env, state = begin(config)
+    run(state, config, env, 1)
+    assert (state.env_steps, state.updates) == (128, 0)
+    run(state, config, env, 3)
+    learning_steps = (512 - 200) // 16 + 1
+    assert state.updates == int(learning_steps * 1.5)
+    for _ in range(20):
+        dqn.update(state, config, OFF)
+        same = all(torch.equal(a, b) for a, b in zip(state.net.parameters(), state.target.parameters(), strict=True))
+        assert same == (state.updates % config.target_sync == 0)
+
+
+def test_truncated_episodes_bootstrap_and_terminated_ones_do_not():
+    """A snake going in circles is truncated at step 1,000; its last observation, not the new start, is stored."""
+    config = small(num_envs=1, iteration_steps=1, learning_starts=10**9, n_step=1, buffer_size=1_100)
+    env, state = begin(config)
+    obs, _ = env.reset(options={"board": {"body": [(5, 5), (5, 4), (5, 3)], "food": (0, 0)}})
+    state.obs = obs
+    circle = [1, 0, 1, 0]
+    original = dqn.act
+    try:
+        for t in range(1_000):
+            dqn.act = lambda *_, action=circle[t % 4]: torch.tensor([action])
+            dqn.iterate(state, config, env, OFF)
+    finally:
+        dqn.act = original
+    assert state.episodes == 1
+    assert state.replay.discount[999] == pytest.approx(config.gamma)
+    assert not torch.equal(state.replay.next_obs[999], torch.from_numpy(state.obs[0]))
+    torch.testing.assert_close(state.replay.next_obs[999][:4], state.replay.next_obs[995][:4])
+
+
+def test_exploration_is_uniform_and_follows_its_schedule():
+    config = small(num_envs=30_000, buffer_size=100_000)
+    _env, state = begin(config)
+    obs = torch.from_numpy(state.obs)
+    greedy = state.net(obs).argmax(1)
+    random = dqn.act(state, config, obs, 1.0)
+    assert torch.bincount(random, minlength=3).min() > 9_600
+    assert torch.equal(dqn.act(state, config, obs, 0.0), greedy)
+    half = dqn.act(state, config, obs, 0.5)
+    assert 0.63 < (half == greedy).float().mean() < 0.70
+    linear = dataclasses.replace(config, epsilon_steps=100, epsilon_start=1.0, epsilon_end=0.0)
+    state.env_steps = 25
+    assert dqn.epsilon(state, linear) == 0.75
+    by_episode = dataclasses.replace(config, epsilon_steps=0, epsilon_decay=0.5, epsilon_end=0.1)
+    state.episodes = 2
+    assert dqn.epsilon(state, by_episode) == 0.25
+    state.episodes = 100
+    assert dqn.epsilon(state, by_episode) == 0.1
+
+
+def test_evaluation_counts_each_environment_once():
+    config = small()
+    _env, state = begin(config)
+    result = dqn.evaluate(state, systems.load("snake").make_env(config, 50), seed=3)
+    again = dqn.evaluate(state, systems.load("snake").make_env(config, 50), seed=3)
+    assert all(len(values) == 50 for values in result.values())
+    for name in result:
+        np.testing.assert_array_equal(result[name], again[name])
+    assert (result["length"] >= 1).all()
+
+
+def test_it_learns():
+    """A few seconds of training must beat random play (under 0.2 apples) by far."""
+    config = dataclasses.replace(
+        systems.load("snake").presets["fast"],
+        total_steps=160_000,
+        updates_per_step=1,
+        epsilon_steps=60_000,
+        learning_starts=5_000,
+    )
+    env, state = begin(config)
+    while state.env_steps < config.total_steps:
+        dqn.iterate(state, config, env, OFF)
+    result = dqn.evaluate(state, systems.load("snake").make_env(config, 100), seed=3)
+    assert result["score"].mean() > 8
+
+
+# -- checkpoint files --
+
+
+def test_damaged_checkpoints_are_clear_errors(tmp_path):
+    with pytest.raises(RecordError, match="has no checkpoint"):
+        checkpoint.load(tmp_path)
+    path = checkpoint.save(tmp_path, {"a": np.arange(3)}, {"n": 1}, {})
+    assert checkpoint.load(tmp_path)[1] == {"n": 1}
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(RecordError, match="is damaged"):
+        checkpoint.load(tmp_path)
+    path.write_bytes(whole.replace(b"hotlap.checkpoint/1", b"hotlap.checkpoint/9"))
+    with pytest.raises(RecordError, match="has schema"):
+        checkpoint.load(tmp_path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(RecordError, match="the checkpoint before it is kept"):
+        checkpoint.save(tmp_path, {"a": np.arange(3)}, {"n": 1}, {})
