@@ -1,6 +1,6 @@
 """Snake as a user runs it: does the fast preset learn, in how long, and what does profiling it cost?
 
-    python benchmarks/snake.py
+python benchmarks/snake.py
 """
 
 import json
@@ -45,7 +45,10 @@ def main() -> None:
     err.print("profiling, 60 iterations")
     doc = hotlap("profile", "snake", "--iterations", "60")
     ab = doc["overhead_ab"]
-    print(f"unattributed {doc['unattributed']:.2%} (goal 3%), cost of measuring: counted {doc['overhead']:.2%} (goal 2%), ", end="")
+    print(
+        f"unattributed {doc['unattributed']:.2%} (goal 3%), cost of measuring: counted {doc['overhead']:.2%} (goal 2%), ",
+        end="",
+    )
     print(f"measured/bare {ab['ratio']:.4f} (95% {ab['ci95'][0]:.4f}-{ab['ci95'][1]:.4f}, {ab['pairs']} pairs)")
     document = {"command": "hotlap profile snake --iterations 60", **doc}
     (RESULTS / "snake_profile.json").write_text(json.dumps(document, indent=1) + "\n")

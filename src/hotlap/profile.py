@@ -26,6 +26,7 @@ from hotlap.train.loop import recording, stop_requests, write_samples
 EXTRA_ITERATIONS = 2  # iterations of each disturbing pass
 TRACED = 2  # measured iterations whose every span is kept
 FUNCTIONS = 50
+ENV_WINDOW = 0.1  # seconds of bare environment steps in an iteration
 
 
 @dataclass(frozen=True)
@@ -102,18 +103,27 @@ def _training(system: System, config: Any, env: Any, clock: StageClock) -> Work:
 
 
 def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
-    """Random actions, drawn beforehand, and no learning."""
+    """Random actions, drawn beforehand, and no learning; an iteration repeats them until it lasts long enough to time."""
     rng = np.random.default_rng(config.seed)
     actions = rng.integers(0, env.single_action_space.n, (config.iteration_steps, config.num_envs))
     env.reset(seed=config.seed)
 
-    def iterate() -> None:
+    def step_all() -> int:
+        episodes = 0
         for action in actions:
-            with clock.stage(stages.COLLECT), clock.stage(stages.ENV_STEP):
-                info = env.step(action)[4]
-            clock.count(ENV_STEPS, config.num_envs)
-            if info:
-                clock.count(EPISODES, int(info["_final_info"].sum()))
+            if info := env.step(action)[4]:
+                episodes += int(np.count_nonzero(info["_final_info"]))
+        return episodes
+
+    begin = time.perf_counter()
+    step_all()
+    rounds = max(1, round(ENV_WINDOW / (time.perf_counter() - begin)))
+
+    def iterate() -> None:
+        with clock.stage(stages.COLLECT), clock.stage(stages.ENV_STEP):
+            episodes = sum(step_all() for _ in range(rounds))
+        clock.count(ENV_STEPS, rounds * actions.size)
+        clock.count(EPISODES, episodes)
 
     return Work(iterate, ready=lambda: True, networks=dict)
 

@@ -10,6 +10,7 @@ apart; the target network is copied by updates, not by environment steps. Trunca
 observation; terminated ones do not bootstrap.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,11 +168,11 @@ def learning(state: State, config: Config) -> bool:
 
 def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: Metrics) -> None:
     """One step of every environment into the replay memory."""
-    device = state.replay.device
+    (obs,) = to_device(state, clock, state.obs)
     with clock.stage(stages.ACT):
-        obs = torch.from_numpy(state.obs).to(device)
         action = act(state, config, obs, epsilon(state, config))
-        host_action = action.cpu().numpy()
+    with clock.stage(stages.TRANSFER) if action.is_cuda else nullcontext():
+        host_action = action.cpu().numpy()  # waits for the device, so it also holds what is left of the stage before
     with clock.stage(stages.ENV_STEP):
         next_obs, reward, terminated, truncated, info = env.step(host_action)
     with clock.stage(stages.STORE):
@@ -183,10 +184,18 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
             for name, values in info["final_info"].items():
                 metrics.episodes.setdefault(name, []).extend(values[ended].tolist())
             state.episodes += int(ended.sum())
-        arrays = (reward, after, terminated, truncated)
-        state.replay.add(obs, action, *(torch.from_numpy(x).to(device) for x in arrays))
+        state.replay.add(obs, action, *to_device(state, clock, reward, after, terminated, truncated))
     state.obs = next_obs
     state.env_steps += config.num_envs
+
+
+def to_device(state: State, clock: StageClock, *arrays: NDArray[Any]) -> list[Tensor]:
+    """Arrays as tensors where training happens; on the CPU without a copy."""
+    tensors = [torch.from_numpy(array) for array in arrays]
+    if state.replay.device.type == "cpu":
+        return tensors
+    with clock.stage(stages.TRANSFER):
+        return [tensor.to(state.replay.device) for tensor in tensors]
 
 
 @torch.inference_mode()
@@ -225,13 +234,13 @@ def update(state: State, config: Config, clock: StageClock) -> Tensor:
         with clock.stage(stages.OPTIMIZER):
             nn.utils.clip_grad_norm_(state.net.parameters(), config.grad_clip)
             state.optimizer.step()
-        with clock.stage(stages.TARGET):
-            state.updates += 1
-            if state.updates % config.target_sync == 0:
-                with torch.no_grad():
-                    torch._foreach_copy_(list(state.target.parameters()), list(state.net.parameters()))
-            if batch.weight is not None:
-                state.replay.set_priorities(batch.rows, error)
+        state.updates += 1
+        if state.updates % config.target_sync == 0:
+            with clock.stage(stages.TARGET), torch.no_grad():
+                torch._foreach_copy_(list(state.target.parameters()), list(state.net.parameters()))
+    if batch.weight is not None:
+        with clock.stage(stages.SAMPLE):
+            state.replay.set_priorities(batch.rows, error)
     return loss.detach()
 
 

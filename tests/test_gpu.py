@@ -1,0 +1,131 @@
+"""On a real GPU: events, busy share, training. `pytest -m gpu` on a machine that has one; skipped elsewhere."""
+
+import dataclasses
+import shutil
+import subprocess
+import time
+
+import pytest
+import torch
+
+from hotlap import machine, stages, systems
+from hotlap.clock import StageClock
+from hotlap.envs.snake.reference import FEATURES, Snake
+from hotlap.profile import Options, profile
+from hotlap.report.document import document
+from hotlap.train import checkpoint, dqn
+from hotlap.train.replay import Replay, SumTree
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+
+
+def spin(milliseconds):
+    """Keep the GPU busy without the host waiting."""
+    torch.cuda._sleep(int(milliseconds * 1.5e6))
+
+
+@pytest.mark.gpu
+@gpu
+def test_events_time_the_gpu_and_the_host_does_not_wait():
+    clock = StageClock.for_device("cuda")
+    spin(1)
+    torch.cuda.synchronize()
+    with clock.iteration():
+        with clock.stage(stages.COLLECT):
+            spin(5)
+        with clock.stage(stages.UPDATE):
+            spin(50)
+    assert clock.take() == []  # the GPU is still at it, and we did not wait
+    (sample,) = clock.take(wait=True)
+    assert sample.wall < 20e6
+    assert sample.gpu["update"] > 5 * sample.gpu["collect"] > 5e6
+    assert sample.gpu["update"] > 20e6
+
+
+@pytest.mark.gpu
+@gpu
+def test_busy_share_and_memory_are_seen():
+    with machine.GpuWatch(period=0.02) as watch:
+        begin = time.monotonic()
+        while time.monotonic() - begin < 1.5:
+            spin(20)
+            torch.cuda.synchronize()
+    assert watch.busy_share > 0.3
+    torch.zeros(1 << 20, device="cuda")
+    assert machine.gpu_memory() >= 4 << 20
+    assert machine.gpus()[0]["memory"] > 1e9
+
+
+@pytest.mark.gpu
+@gpu
+def test_replay_is_the_same_on_both_devices():
+    generator = torch.Generator().manual_seed(0)
+    replays = [Replay(4_000, 16, (5,), torch.float32, 0.9, n_step=3, alpha=0.7, device=device) for device in ("cpu", "cuda")]
+    for _ in range(300):
+        obs, after = (torch.rand(16, 5, generator=generator) for _ in range(2))
+        action, reward = torch.randint(3, (16,), generator=generator), torch.rand(16, generator=generator)
+        ended = torch.rand(16, generator=generator)
+        for replay in replays:
+            step = (obs, action, reward, after, ended < 0.1, (ended > 0.1) & (ended < 0.2))
+            replay.add(*(tensor.to(replay.device) for tensor in step))
+    for name in ("obs", "next_obs", "action", "reward", "discount", "open"):
+        torch.testing.assert_close(getattr(replays[0], name), getattr(replays[1], name).cpu())
+    cpu, cuda = (SumTree(5_000, torch.device(device)) for device in ("cpu", "cuda"))
+    priority = torch.rand(5_000, dtype=torch.float64, generator=generator)
+    for tree in (cpu, cuda):
+        tree.set(torch.arange(5_000, device=tree.levels[0].device), priority.to(tree.levels[0].device))
+    positions = torch.rand(1_000, dtype=torch.float64, generator=generator) * cpu.total
+    assert (cpu.draw(positions) == cuda.draw(positions.cuda()).cpu()).float().mean() > 0.99
+
+
+@pytest.mark.gpu
+@gpu
+def test_training_on_the_gpu_learns_resumes_and_is_measured(tmp_path):
+    system = systems.load("snake")
+    config = dataclasses.replace(
+        system.presets["fast"],
+        device="cuda",
+        total_steps=160_000,
+        updates_per_step=1,
+        epsilon_steps=60_000,
+        learning_starts=5_000,
+    )
+    env = system.make_env(config)
+    state = dqn.start(config, env)
+    clock = StageClock(enabled=False)
+    while state.env_steps < config.total_steps:
+        dqn.iterate(state, config, env, clock)
+    assert dqn.evaluate(state, system.make_env(config, 100), seed=3)["score"].mean() > 8
+    checkpoint.save(tmp_path, *dqn.save_state(state, env), {})
+    other_env = system.make_env(config)
+    other = dqn.start(config, other_env)
+    arrays, numbers, _ = checkpoint.load(tmp_path)
+    dqn.load_state(other, other_env, arrays, numbers)
+    for _ in range(2):
+        first, second = dqn.iterate(state, config, env, clock), dqn.iterate(other, config, other_env, clock)
+        assert first.loss == pytest.approx(second.loss, rel=1e-3)
+    doc = document(profile(system, config, Options(iterations=5, modules=True), out=tmp_path / "run"))
+    assert doc["stages"]["update/loss"]["gpu_seconds"] > 0
+    assert "collect/transfer" in doc["stages"]
+    assert doc["memory"]["gpu_peak_bytes"] > 0
+    assert doc["gpu_timing"].startswith("cuda events")
+    assert sum(row["share"] for row in doc["stages"].values()) == pytest.approx(1, abs=0.005)
+    assert doc["modules"][0]["backward"] > 0
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
+@pytest.mark.parametrize("features", FEATURES)
+def test_the_kernel_header_compiles_for_cuda(features, tmp_path):
+    game = Snake(features=features)
+    source = tmp_path / "kernel.cu"
+    source.write_text(
+        f'#include "{game.kernel}"\n'
+        "__global__ void run(Env *envs, const Action *actions, Step *steps, Obs *obs) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  env_seed(envs + i, i);\n  env_restart(envs + i);\n  steps[i] = env_step(envs + i, actions[i]);\n"
+        "  env_observe(envs + i, obs + i * OBS_LEN);\n}\n"
+    )
+    macros = [f"-D{name}={value!r}" for name, value in game.defines.items()]
+    command = ["nvcc", *macros, "-ptx", str(source), "-o", str(tmp_path / "kernel.ptx")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
