@@ -75,7 +75,8 @@ def test_profile_counts_what_ran(profiled):
         assert sample.calls["collect/env_step"] == 16
         assert sample.calls["update/loss"] == sample.calls["sample"] == 16
     assert run.phase("warmup")[0].counts.get("updates", 0) < 16  # learning began inside the warm-up
-    assert sum(bool(sample.events) for sample in run.phase("measured")) == 2
+    assert all(sample.events for sample in run.phase("traced"))
+    assert len(run.phase("traced")) == 2
 
 
 def test_profile_modules_and_functions(profiled):

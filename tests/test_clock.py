@@ -198,7 +198,7 @@ def test_gpu_events_never_wait_and_are_used_again(time):
     clock = StageClock(now=time, gpu_event=FakeEvent)
     made = []
     for _ in range(3):
-        with clock.iteration(), clock.stage("update"):
+        with clock.iteration(trace=True), clock.stage("update"):
             time.passes(1)
             FakeEvent.gpu_time += 2.0  # milliseconds of work queued; the host does not wait for it
         made.append(FakeEvent.made)
@@ -208,9 +208,13 @@ def test_gpu_events_never_wait_and_are_used_again(time):
     pending = clock.take(wait=True)
     assert [s.gpu for s in pending] == [{"update": 2_000_000}]
     before = FakeEvent.made
-    with clock.iteration(), clock.stage("update"):
+    with clock.iteration(trace=True), clock.stage("update"):
         pass
     assert FakeEvent.made == before  # from the pool
+    clock.take(wait=True)
+    with clock.iteration(), clock.stage("update"):
+        pass
+    assert clock.take()[0].gpu == {}  # only traced iterations have events
     assert "events" in clock.policy
 
 

@@ -129,13 +129,13 @@ def test_a_run_without_samples_still_renders(tmp_path):
 
 
 def test_gpu_times_get_a_column(run):
-    for line in run.lines:
-        if line.phase == "measured":
-            line.sample.gpu.update({"update": 45 * MS})
+    traced = sample(9)
+    traced.gpu.update({"update": 45 * MS})
+    run.append(Recorded("traced", traced, 1))
     doc = document(run)
-    assert doc["stages"]["update"]["gpu_seconds"] == pytest.approx(8 * 0.045)
+    assert doc["stages"]["update"]["gpu_share"] == pytest.approx(0.45)
     table = next(s for s in content.sections(doc, breakdown=True) if getattr(s, "title", "") == "Where the time went")
-    assert table.columns[2] == ">on the GPU"
+    assert table.columns[3] == ">on the GPU"
     assert {len(row) for row in table.rows} == {len(table.columns)}
 
 

@@ -13,7 +13,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("hotlap", "torch", "numpy", "gymnasium", "scipy", "stable-baselines3", "torchrl", "tianshou", "skrl", "ray")
+from hotlap import __version__
+
+PACKAGES = ("torch", "numpy", "gymnasium", "scipy", "stable-baselines3", "torchrl", "tianshou", "skrl", "ray")
 
 
 def facts() -> dict[str, Any]:
@@ -84,7 +86,7 @@ def usable_cores() -> float:
 
 
 def versions() -> dict[str, str]:
-    found = {}
+    found = {"hotlap": __version__}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)

@@ -1,4 +1,4 @@
-"""Profile a system: warm up, then alternate measured and bare iterations, then the extra passes that were asked for.
+"""Profile a system: warm up, trace, alternate measured and bare iterations, then the extra passes that were asked for.
 
 Bare iterations run with the clock and the sampler off. What they say about the cost of measuring is noisy on a busy machine,
 so the cost is also counted directly: stages entered times the cost of one, plus the sampler's own CPU time. Passes that
@@ -24,7 +24,7 @@ from hotlap.systems import System
 from hotlap.train.loop import recording, stop_requests, write_samples
 
 EXTRA_ITERATIONS = 2  # iterations of each disturbing pass
-TRACED = 2  # measured iterations whose every span is kept
+TRACED = 2  # iterations whose every span is kept, with CUDA events on a GPU; numbers are not taken from them
 FUNCTIONS = 50
 ENV_WINDOW = 0.1  # seconds of bare environment steps in an iteration
 
@@ -129,15 +129,20 @@ def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
 
 
 def _warm_up(run: Run, clock: StageClock, work: Work, options: Options, report: Report, stopped: Callable[[], bool]) -> None:
-    """Until learning has begun, the iteration in which it began is over, and `warmup` more."""
+    """Until learning has begun, the iteration in which it began is over, and `warmup` more; then the traced ones."""
     left = options.warmup
     while left > 0 and not stopped():
         report("warming up", options.warmup - left, options.warmup)
         ready = work.ready()
         with clock.iteration():
             work.iterate()
-        write_samples(run, clock, "warmup", wait=True)
+        write_samples(run, clock, "warmup")
         left -= ready
+    for _ in range(TRACED):
+        if not stopped():
+            with clock.iteration(trace=True):
+                work.iterate()
+            write_samples(run, clock, "traced", wait=True)
 
 
 def _measure(
@@ -166,10 +171,10 @@ def _measure(
                 _run_bare(run, clock, work)
             else:
                 sampler.resume()
-                with clock.iteration(trace=pairs < TRACED):
+                with clock.iteration():
                     work.iterate()
                 sampler.pause()
-                write_samples(run, clock, "measured", wait=True)
+                write_samples(run, clock, "measured")
         pairs += 1
 
 

@@ -19,7 +19,7 @@ from hotlap.clock import Sample
 SCHEMA = "hotlap.run/1"
 RUNS = Path(".hotlap") / "runs"
 STATUSES = ("running", "done", "interrupted", "failed")
-PHASES = ("warmup", "measured", "bare", "train")
+PHASES = ("warmup", "measured", "bare", "traced", "train")
 
 _HEADER = {
     "id": str,

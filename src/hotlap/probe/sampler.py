@@ -7,7 +7,6 @@ lock, so plain counts would favour lines that release it.
 
 import linecache
 import sys
-import sysconfig
 import threading
 import time
 from collections import defaultdict
@@ -83,8 +82,8 @@ class Sampler:
 
 
 def shorten(file: str) -> str:
-    """A path for people: below the working folder, or below site-packages or the standard library."""
-    roots = [Path.cwd(), *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib"))]
+    """A path for people: below the working folder, or below where it was imported from."""
+    roots = [Path.cwd(), *(Path(folder) for folder in sys.path if folder)]
     path = Path(file)
     for root in sorted(roots, key=lambda root: -len(root.parts)):
         if path.is_relative_to(root):

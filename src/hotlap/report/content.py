@@ -82,7 +82,7 @@ def headline(doc: dict[str, Any]) -> str:
 
 def _stage_section(doc: dict[str, Any], breakdown: bool) -> Table:
     table: dict[str, Any] = doc["stages"]
-    gpu = any("gpu_seconds" in row for row in table.values())
+    gpu = any("gpu_share" in row for row in table.values())
     rows: list[tuple[Cell, ...]] = []
     for path, row in table.items():
         depth = path.count("/")
@@ -92,23 +92,23 @@ def _stage_section(doc: dict[str, Any], breakdown: bool) -> Table:
         cells: list[Cell] = [name, units.seconds(row["total_seconds"]), units.share(row["total_share"])]
         cells += [units.share_range(*row["total_ci95"]), Bar(row["total_share"])]
         if gpu:
-            cells.insert(2, units.seconds(row["gpu_seconds"]) if "gpu_seconds" in row else "")
+            cells.insert(3, units.share(row["gpu_share"]) if "gpu_share" in row else "")
         rows.append(tuple(cells))
         inside = [p for p in table if stages.parent(p) == path]
         if breakdown and inside:
             cells = ["  " * (depth + 1) + "(itself)", units.seconds(row["seconds"]), units.share(row["share"])]
             cells += [units.share_range(*row["ci95"]), Bar(row["share"])]
             if gpu:
-                cells.insert(2, "")
+                cells.insert(3, "")
             rows.append(tuple(cells))
     wall = sum(row["seconds"] for row in table.values())
     last: list[Cell] = ["wall time", units.seconds(wall), "100.0%", "", ""]
     if gpu:
-        last.insert(2, "")
+        last.insert(3, "")
     rows.append(tuple(last))
     columns = ["stage", ">seconds", ">share", ">95% interval", ""]
     if gpu:
-        columns.insert(2, ">on the GPU")
+        columns.insert(3, ">on the GPU")
     iterations = doc["iterations"]
     note = f"{iterations['measured']} iterations after {iterations['warmup']} of warm-up"
     if not breakdown and any("/" in path for path in table):

@@ -32,7 +32,7 @@ def document(run: Run) -> dict[str, Any]:
         "created": header["created"],
         "env_only": header.get("env_only", False),
         "iterations": {"measured": len(steady), "warmup": warmup, "seconds": _spread(walls)},
-        "stages": stage_table(steady),
+        "stages": stage_table(steady, run.phase("traced")),
         "unattributed": None,
         "throughput": _throughput(steady),
         "counts": _totals(run),
@@ -72,10 +72,11 @@ def split_warmup(run: Run) -> tuple[int, list[Sample]]:
     return len(run.phase("warmup")) + begun + late, rest[late:]
 
 
-def stage_table(samples: list[Sample]) -> dict[str, dict[str, Any]]:
+def stage_table(samples: list[Sample], traced: list[Sample]) -> dict[str, dict[str, Any]]:
     """Exclusive time of every stage: seconds and share of the wall time, with the share's 95% interval.
 
     `total_seconds` and `total_share` include the stages inside. The shares, `unattributed` among them, sum to 1.
+    `gpu_share` is the part of the traced iterations' time between a stage's events on the GPU's own timeline.
     """
     if not samples:
         return {}
@@ -97,9 +98,9 @@ def stage_table(samples: list[Sample]) -> dict[str, dict[str, Any]]:
             "total_ci95": list(stats.ratio_interval(total, walls)),
             "calls": sum(sample.calls.get(path, 0) for sample in samples),
         }
-        gpu = sum(sample.gpu.get(path, 0) for sample in samples)
-        if gpu:
-            table[path]["gpu_seconds"] = gpu * NANO
+        if any(path in sample.gpu for sample in traced):
+            gpu = sum(sample.gpu.get(path, 0) for sample in traced)
+            table[path]["gpu_share"] = gpu / sum(sample.wall for sample in traced)
     return table
 
 
@@ -127,7 +128,7 @@ def _throughput(samples: list[Sample]) -> dict[str, Any]:
 
 def _totals(run: Run) -> dict[str, float]:
     """What was counted over the whole run, warm-up included, bare iterations not."""
-    samples = run.phase("warmup", "measured", "train")
+    samples = run.phase("warmup", "measured", "traced", "train")
     return {what: sum(sample.counts.get(what, 0) for sample in samples) for what in (ENV_STEPS, UPDATES, EPISODES)}
 
 
@@ -173,7 +174,7 @@ def _overhead_ab(run: Run) -> dict[str, Any] | None:
 
 def _windows(run: Run) -> dict[str, list[Any]]:
     """The series behind the plots: one entry per recorded iteration, bare ones left out."""
-    samples = run.phase("warmup", "measured", "train")
+    samples = run.phase("warmup", "measured", "traced", "train")
     paths = sorted({path for sample in samples for path in sample.own}, key=stages.order)
     rates = {
         f"{what}_per_s": [sample.counts.get(what, 0) / (sample.wall * NANO) for sample in samples]

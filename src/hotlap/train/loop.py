@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from hotlap import machine, stages, stats
-from hotlap.clock import StageClock
+from hotlap.clock import StageClock, stage_cost
 from hotlap.record import Recorded, Run
 from hotlap.systems import System
 from hotlap.train import checkpoint
 
 EVALUATION_SEED = 1_000_003  # far from the seeds that training uses
-TRACED = 2  # iterations, after learning began, whose every span is kept for the trace
+TRACED = 2  # iterations, after the one in which learning began, whose every span is kept for the trace
 
 Report = Callable[[dict[str, float]], None]  # called after each iteration with what a progress bar shows
 
@@ -44,7 +44,8 @@ def train(
         run = Run.reopen(resume, keep=state.iterations)
         run.update(config=asdict(config))
     else:
-        run = Run.create("train", system.name, asdict(config), machine.facts(), out, gpu_timing=clock.policy)
+        facts = {"gpu_timing": clock.policy, "stage_cost": stage_cost()}
+        run = Run.create("train", system.name, asdict(config), machine.facts(), out, **facts)
 
     def save() -> None:
         arrays, numbers = system.trainer.save_state(state, env)
@@ -55,10 +56,11 @@ def train(
         return summarize_evaluation(played, system.score)
 
     saved = time.monotonic()
-    traced = 0
+    learned = 0  # iterations since learning began
     with recording(run), stop_requests() as stop, machine.GpuWatch() as watch, _tensorboard(run.path, state) as log:
         while state.env_steps < config.total_steps and not stop.is_set():
-            with clock.iteration(trace=0 < traced <= TRACED):
+            traced = 0 < learned <= TRACED
+            with clock.iteration(traced):
                 metrics = system.trainer.iterate(state, config, env, clock)
                 evaluation = None
                 if evaluate_every and state.iterations % evaluate_every == 0:
@@ -71,8 +73,8 @@ def train(
                     with clock.stage(stages.CHECKPOINT):
                         save()
                     saved = time.monotonic()
-            traced += system.trainer.learning(state, config)
-            write_samples(run, clock, "train")
+            learned += system.trainer.learning(state, config)
+            write_samples(run, clock, "traced" if traced else "train", wait=traced)
             report({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
         write_samples(run, clock, "train", wait=True)
         save()
