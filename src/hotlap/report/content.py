@@ -111,7 +111,7 @@ def _stage_section(doc: dict[str, Any], breakdown: bool) -> Table:
         columns.insert(3, ">on the GPU")
     iterations = doc["iterations"]
     note = f"{iterations['measured']} iterations after {iterations['warmup']} of warm-up"
-    if not breakdown and any("/" in path for path in table):
+    if not breakdown and doc["verb"] == "profile" and any("/" in path for path in table):
         note += "; --breakdown opens collect and update"
     return Table("Where the time went", tuple(columns), rows, note)
 
