@@ -3,6 +3,7 @@
 python benchmarks/foundation.py
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable
 
@@ -11,6 +12,8 @@ import torch
 from side_by_side import pin_to_one_core, race, save, speedup
 
 import hotlap
+from hotlap import stages
+from hotlap.clock import StageClock
 from hotlap.train.replay import Replay
 
 KERNEL_GOAL, REPLAY_GOAL = 300, 50
@@ -62,6 +65,21 @@ def replay(num_envs: int = 256) -> dict[str, object]:
     return {**speedup(samples, "loop", "batched"), "goal": REPLAY_GOAL}
 
 
+def stage(enabled: bool) -> Callable[[], int]:
+    """A contender that opens and closes empty stages, back to back."""
+    clock = StageClock(enabled=enabled)
+
+    def run() -> int:
+        with clock.iteration():
+            for _ in range(2_000):
+                with clock.stage(stages.COLLECT):
+                    pass
+        clock.take()
+        return 2_000
+
+    return run
+
+
 def main() -> None:
     pin_to_one_core()
     torch.set_num_threads(1)
@@ -69,7 +87,8 @@ def main() -> None:
         f"snake {f}, {n} envs: kernel / reference": kernel(f, n) for f in ("basic", "flood", "grid") for n in (256, ENVS)
     }
     results["replay, 256 envs: batched add / loop"] = replay()
-    save("foundation", "make bench", results)
+    results["clock: an empty stage, off / on"] = speedup(race({"on": stage(True), "off": stage(False)}), "on", "off")
+    sys.exit(0 if save("foundation", "make bench", results) else 1)
 
 
 if __name__ == "__main__":

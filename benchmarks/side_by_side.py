@@ -48,18 +48,20 @@ def speedup(samples: dict[str, list[float]], slow: str, fast: str) -> dict[str, 
     return {"slow": slow, "fast": fast, "speedup": ratio, "ci95": [low, high], "per_second": rates, "seconds": samples}
 
 
-def save(name: str, command: str, results: dict[str, Any]) -> Path:
-    """Keep the results, and print them as a table."""
+def save(name: str, command: str, results: dict[str, Any]) -> bool:
+    """Keep the results and print them as a table; whether all goals were met, with the whole interval."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     created = datetime.now(UTC).isoformat(timespec="seconds")
     document = {"schema": "hotlap.benchmark/1", "command": command, "created": created, "machine": machine.facts()}
     path.write_text(json.dumps({**document, "results": results}, indent=1) + "\n")
     console = Console(soft_wrap=True)
+    missed = 0
     for title, result in results.items():
         low, high = result["ci95"]
         goal = result.get("goal")
         verdict = "" if goal is None else f"   goal {goal}x: {'met' if low >= goal else 'NOT met'}"
+        missed += goal is not None and low < goal
         console.print(f"{title:<44} {result['speedup']:>8.1f}x  (95% {low:.1f}-{high:.1f}){verdict}", highlight=False)
     console.print(f"saved in {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path.name}")
-    return path
+    return not missed

@@ -185,15 +185,13 @@ def wait_for_samples(folder, count, process):
     raise AssertionError("no samples came")
 
 
-LONG = {"train": ["--total-steps", "100000000", "--checkpoint-seconds", "0.1"], "profile": ["--iterations", "100000"]}
+LONG = {"train": ["--total-steps", "100000000"], "profile": ["--iterations", "100000"]}
 
 
 @pytest.mark.parametrize("verb", ["profile", "train"])
 def test_kill_nine_leaves_a_run_that_renders_and_resumes(verb, tmp_path):
     with subprocess.Popen(command(verb, "snake", *SMALL, *LONG[verb]), cwd=tmp_path, stderr=subprocess.PIPE) as process:
         run = wait_for_samples(tmp_path, 30, process)
-        while verb == "train" and not (run / "checkpoint.safetensors").exists():
-            time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
     result = hotlap_cli("report", str(run), cwd=tmp_path)
     assert "The process was killed" in result.stdout
@@ -251,7 +249,10 @@ def test_help_has_an_example(arguments, tmp_path):
         (["profile", "snake", "--target", "speed<3"], "target 'speed<3': unknown metric 'speed'"),
         (["profile", "snake", "--features", "magic"], "snake: unknown features 'magic'; choose one of basic, flood, grid"),
         (["profile", "snake", "--buffer-size", "100"], "a buffer of 100 holds fewer than 3 steps of 256 environments"),
-        (["train", "snake", "--num-envs", "0"], "--num-envs must be at least 1"),
+        (["train", "snake", "--num-envs", "0"], "snake: num_envs must be a whole number from 1"),
+        (["train", "snake", "--hidden"], "hidden must be one or more layers"),
+        (["train", "snake", "--evaluation-episodes", "0"], "evaluation-episodes must be at least 1"),
+        (["train", "snake", "--resume", "x", "--preset", "fast"], "leave out --preset and --out"),
         (["train", "snake", "--device", "cuda:99"], "--device cuda:99 cannot be used:"),
         (["train", "snake", "--resume", "nope"], "no run 'nope'; there are no runs in .hotlap/runs here"),
         (["report", "nope"], "no run 'nope'"),
@@ -273,6 +274,34 @@ def test_a_damaged_record_is_one_clear_line(tmp_path):
     result = hotlap_cli("report", str(folder), cwd=tmp_path, code=2)
     assert "run.json is damaged" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_run_is_resumed_only_as_it_was(tmp_path):
+    hotlap_cli("train", "snake", *SMALL, "--total-steps", "2048", "--evaluation-episodes", "5", "--out", "run", cwd=tmp_path)
+    for flags in (["--size", "9"], ["--features", "basic"], ["--buffer-size", "6000"], ["--seed", "3"], ["--hidden", "8"]):
+        result = hotlap_cli("train", "snake", "--resume", "run", *flags, cwd=tmp_path, code=2)
+        assert f"a run cannot be resumed with another {flags[0]}; start a new one" in result.stderr
+    (tmp_path / "run" / "checkpoint.safetensors").unlink()  # as if killed before the first one: it begins again
+    flags = ["--resume", "run", "--evaluation-episodes", "5", "--json"]
+    doc = json.loads(hotlap_cli("train", "snake", *flags, cwd=tmp_path).stdout)
+    assert doc["counts"]["env_steps"] == 2_048
+    assert doc["windows"]["time"] == sorted(doc["windows"]["time"])
+
+
+def test_a_target_that_crashes_exits_1_and_keeps_its_record(tmp_path):
+    """A device that vanishes in the middle of training, simulated by a plug-in that makes an update raise."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "from hotlap.train import dqn\n"
+        "def broken(*_): raise RuntimeError('CUDA error: out of luck\\nmore lines')\n"
+        "dqn.update = broken\n"
+    )
+    flags = [*SMALL, "--total-steps", "10000", "--out", "run"]
+    result = hotlap_cli("train", "snake", *flags, cwd=tmp_path, code=1, PYTHONPATH=str(tmp_path))
+    assert "hotlap: snake failed: RuntimeError: CUDA error: out of luck (its record: run)" in result.stderr
+    assert hotlap.load(tmp_path / "run").header["status"] == "failed"
+    assert "out of luck" in hotlap_cli("report", "run", cwd=tmp_path).stdout
+    debug = hotlap_cli("train", "snake", "--resume", "run", cwd=tmp_path, code=1, PYTHONPATH=str(tmp_path), HOTLAP_DEBUG="1")
+    assert "Traceback" in debug.stderr
 
 
 def test_resuming_what_cannot_be_resumed(profiled):

@@ -58,7 +58,8 @@ def test_nested_stages_are_charged_to_the_innermost(time):
 
 # A random program: enter a stage, leave it, or let time pass.
 programs = st.recursive(
-    st.integers(0, 1_000), lambda inner: st.lists(st.tuples(st.sampled_from("abc"), inner) | inner, max_size=4)
+    st.integers(0, 1_000),
+    lambda inner: st.lists(st.tuples(st.sampled_from([stages.COLLECT, stages.UPDATE, stages.LOG]), inner) | inner, max_size=4),
 )
 
 
@@ -94,17 +95,17 @@ def test_children_never_exceed_parents_and_shares_sum_to_the_wall(iterations):
 
 def test_an_exception_closes_its_stages_and_drops_the_iteration(time):
     clock = StageClock(now=time)
-    with pytest.raises(KeyError), clock.iteration(), clock.stage("a"), clock.stage("b"):
+    with pytest.raises(KeyError), clock.iteration(), clock.stage("collect"), clock.stage("act"):
         time.passes(5)
         raise KeyError
     assert clock.take() == []
-    with clock.iteration(), clock.stage("a"):
-        with pytest.raises(ValueError), clock.stage("b"):
+    with clock.iteration(), clock.stage("collect"):
+        with pytest.raises(ValueError), clock.stage("act"):
             time.passes(7)
             raise ValueError
         time.passes(1)
     (sample,) = clock.take()
-    assert sample.own == {"a": 1, "a/b": 7}
+    assert sample.own == {"collect": 1, "collect/act": 7}
 
 
 def test_another_thread_has_its_own_tree_and_is_reported_apart(time):
@@ -131,20 +132,75 @@ def test_another_thread_has_its_own_tree_and_is_reported_apart(time):
     assert exclusive_plus_unattributed(sample) == sample.wall == 53
 
 
+def test_threads_of_one_name_are_summed_and_forgotten_when_they_end(time):
+    clock = StageClock(now=time)
+
+    def work():
+        with clock.stage("wait"):
+            time.passes(10)
+
+    with clock.iteration():
+        for _ in range(3):
+            thread = threading.Thread(target=work, name="worker")
+            thread.start()
+            thread.join()
+    assert clock.take()[0].threads == {"worker": {"wait": 30}}
+    assert len(clock._threads) == 1
+
+
+def test_threads_may_open_new_stages_while_an_iteration_ends():
+    clock = StageClock()
+    stop = threading.Event()
+
+    def work():
+        names = list(stages.STAGES)
+        while not stop.is_set():
+            clock._local.thread.root.children.clear()  # so that every stage is a new one
+            for name in names:
+                with clock.stage(name):
+                    pass
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(300):
+            with clock.iteration(), clock.stage("collect"):
+                pass
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert len(clock.take()) == 300
+
+
+def test_unknown_stages_are_refused():
+    with pytest.raises(ValueError, match="unknown stage 'colect'; stages: collect, act"):
+        StageClock().stage("colect")
+
+
+def test_a_resumed_clock_goes_on_from_where_it_was(time):
+    clock = StageClock(now=time, elapsed=500)
+    time.passes(20)
+    with clock.iteration():
+        time.passes(1)
+    assert clock.take()[0].start == 520
+
+
 def test_an_iteration_may_not_begin_inside_a_stage(time):
     clock = StageClock(now=time)
-    with clock.stage("a"), pytest.raises(RuntimeError, match="inside the stage 'a'"), clock.iteration():
+    with clock.stage("collect"), pytest.raises(RuntimeError, match="inside the stage 'collect'"), clock.iteration():
         pass
 
 
 def test_time_between_iterations_belongs_to_none(time):
     clock = StageClock(now=time)
     for _ in range(2):
-        with clock.iteration(), clock.stage("a"):
+        with clock.iteration(), clock.stage("collect"):
             time.passes(5)
-        with clock.stage("a"):
+        with clock.stage("collect"):
             time.passes(1_000)
-    assert [(s.start, s.wall, s.own) for s in clock.take()] == [(0, 5, {"a": 5}), (1_005, 5, {"a": 5})]
+    assert [(s.start, s.wall, s.own) for s in clock.take()] == [(0, 5, {"collect": 5}), (1_005, 5, {"collect": 5})]
 
 
 def test_switched_off_it_records_nothing_and_asks_no_time():
@@ -153,7 +209,7 @@ def test_switched_off_it_records_nothing_and_asks_no_time():
 
     clock = StageClock(now=Time())
     clock.enabled, clock._now = False, never
-    with clock.iteration(), clock.stage("a"):
+    with clock.iteration(), clock.stage("collect"):
         clock.count("env_steps")
     assert clock.take() == []
 
@@ -161,14 +217,14 @@ def test_switched_off_it_records_nothing_and_asks_no_time():
 def test_spans_are_kept_only_when_traced(time):
     clock = StageClock(now=time)
     for trace in (True, False):
-        with clock.iteration(trace=trace), clock.stage("a"):
+        with clock.iteration(trace=trace), clock.stage("collect"):
             time.passes(2)
-            with clock.stage("b"):
+            with clock.stage("act"):
                 time.passes(3)
     first, second = clock.take()
-    assert first.events == [("a/b", 2, 3), ("a", 0, 5)]
+    assert first.events == [("collect/act", 2, 3), ("collect", 0, 5)]
     assert second.events == []
-    assert first.own == second.own == {"a": 2, "a/b": 3}
+    assert first.own == second.own == {"collect": 2, "collect/act": 3}
 
 
 class FakeEvent:

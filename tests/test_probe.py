@@ -28,7 +28,7 @@ def test_the_sampler_finds_the_planted_lines_and_their_stages():
         with clock.stage("update"):
             time.sleep(0.1)
         sampler.pause()
-    sampler.stop()
+    sampler.close()
     lines = sampler.hottest(100)
     first = burn.__code__.co_firstlineno
     planted = [line for line in lines if line["where"] in {f"tests/test_probe.py:{first + n}" for n in (2, 3)}]
@@ -40,6 +40,25 @@ def test_the_sampler_finds_the_planted_lines_and_their_stages():
     assert abs(sum(line["share"] for line in lines) - 1) < 1e-9
     assert sampler.seconds < 0.2
     assert not any(thread.name == "hotlap-sampler" for thread in threading.enumerate())
+
+
+def test_the_sampler_is_fair_to_python_and_to_what_releases_the_lock():
+    """Short turns of Python and of sleep, in iterations shorter and longer than the sampler's period."""
+    for turns, rounds in ((1, 150), (30, 5)):
+        clock = StageClock()
+        sampler = Sampler(clock.open_path, period=0.011)
+        for _ in range(rounds):
+            sampler.resume()
+            with clock.iteration():
+                for _ in range(turns):
+                    with clock.stage("collect"):
+                        burn(0.004)
+                    with clock.stage("update"):
+                        time.sleep(0.001)
+            sampler.pause()
+        sampler.close()
+        share = sum(line["share"] for line in sampler.hottest(100) if line["stage"] == "collect")
+        assert share > 0.5, (turns, share)  # four fifths of the time
 
 
 def test_paths_are_shortened_for_people():

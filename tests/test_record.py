@@ -8,12 +8,14 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 import hotlap
 from hotlap import machine
 from hotlap.clock import Sample
-from hotlap.record import Recorded, RecordError, Run, load, write_atomically
+from hotlap.errors import RecordError
+from hotlap.record import Recorded, Run, load, write_atomically
 
 
 def sample(start=0):
@@ -117,11 +119,18 @@ def test_missing_runs_and_files(tmp_path, monkeypatch):
 def test_reopening_keeps_the_samples_before_the_checkpoint(run):
     for i in range(5):
         run.append(Recorded("train", sample(i), 1))
-    run.finish("interrupted")
-    again = Run.reopen(run.path, keep=3)
-    again.append(Recorded("train", sample(99), 1))
-    assert [line.sample.start for line in load(run.path).lines] == [0, 1, 2, 99]
-    assert load(run.path).header["status"] == "running"
+    run.finish("failed", error="ValueError: no", evaluation={"mean_return": 1.0}, usage={"peak_rss": 3})
+    again = Run.reopen(run.path, keep=3, machine={"cpu": "another"})
+    assert again.elapsed == 102
+    again.append(Recorded("train", sample(102), 1))
+    header = load(run.path).header
+    assert [line.sample.start for line in load(run.path).lines] == [0, 1, 2, 102]
+    assert header["status"] == "running"
+    assert not {"error", "evaluation", "usage", "finished"} & header.keys()
+    assert header["machine"] == {"cpu": "another"}
+    assert header["resumed"] == [{"samples": 3, "machine": {"cpu": "test"}}]
+    again.finish()
+    assert len(Run.reopen(run.path, keep=99).lines) == 4  # a checkpoint may be one sample ahead of a kill
 
 
 def test_atomic_write_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
@@ -188,14 +197,21 @@ def test_kill_nine_loses_at_most_the_last_sample(tmp_path):
     written = load(tmp_path / "run")
     assert [line.sample.start for line in written.lines] == list(range(len(written.lines)))
     assert len(written.lines) >= max(said, default=50)
-    time.sleep(0.1)
     assert written.was_killed
 
 
 def test_a_running_run_is_not_called_killed(run):
-    assert not load(run.path).was_killed
-    run.header["pid"] = 2**22 + 1
+    assert load(run.path).is_running
+    with pytest.raises(RecordError, match="is still being written by process"):
+        Run.reopen(run.path, keep=0)
+    run.header["process"]["started"] -= 1_000  # the number belongs to another process by now
     assert run.was_killed
+    run.header["process"] = {"pid": 2**22 + 1, "started": 0.0}
+    assert run.was_killed
+    with subprocess.Popen(["true"]) as child:  # ended, but nobody has asked for its exit code yet
+        time.sleep(0.2)
+        run.header["process"] = {"pid": child.pid, "started": psutil.Process(child.pid).create_time()}
+        assert run.was_killed
 
 
 def test_machine_facts_are_plain_json_without_names_or_paths():

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from hotlap.clock import Sample
+from hotlap.errors import RecordError
 from hotlap.record import Recorded, Run
 from hotlap.report import content, html, markdown, terminal, trace, units
 from hotlap.report.document import document
@@ -95,8 +96,9 @@ def test_the_document_has_the_right_numbers(run):
     assert doc["throughput"]["episodes_per_s"] == pytest.approx(20)
     assert doc["counts"] == {"env_steps": 9_000, "updates": 90, "episodes": 18}
     assert doc["projection"]["1000"]["seconds"] == pytest.approx(100)
-    assert doc["overhead"] == pytest.approx((8 * 20 * 1e-6 + 0.002) / 0.8)
+    assert doc["overhead_counted"] == pytest.approx((8 * 20 * 1e-6 + 0.002) / 0.8)
     assert doc["overhead_ab"]["ratio"] == pytest.approx(100 / 99)
+    assert doc["overhead"] == pytest.approx(1 / 99)  # the bare iterations leave no doubt that it is more than was counted
     assert [(t["target"], t["passed"]) for t in doc["targets"]] == [("iteration_time<200ms", True), ("memory<1MB", False)]
     assert doc["memory"]["peak_bytes"] == 6_000_000
     assert doc["schema"] == "hotlap.profile/1"
@@ -126,6 +128,18 @@ def test_a_run_without_samples_still_renders(tmp_path):
     text = markdown.render(content.headline(doc), content.sections(doc))
     assert "ValueError: no" in text
     html.render("t", content.sections(doc))
+
+
+@pytest.mark.parametrize("damage", [{"usage": [1]}, {"evaluation": {"x": 1}}, {"machine": {"load": []}}, {"hot_lines": [3]}])
+def test_a_record_with_strange_fields_is_damaged_not_a_traceback(run, damage):
+    run.update(**damage)
+    with pytest.raises(RecordError, match=r"run\.json is damaged"):
+        content.sections(document(run))
+
+
+def test_a_record_from_a_machine_that_told_little_renders(run):
+    run.update(machine={})
+    markdown.render("t", content.sections(document(run)))
 
 
 def test_gpu_times_get_a_column(run):

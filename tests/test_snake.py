@@ -1,8 +1,10 @@
 """Snake: the rules against hand-worked cases, the kernel against the reference bit for bit, Gymnasium's own checks."""
 
+import gc
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -17,6 +19,7 @@ from hotlap.envs import engine
 from hotlap.envs.rng import Rng
 from hotlap.envs.snake import reference
 from hotlap.envs.snake.reference import Snake
+from hotlap.errors import KernelError
 
 STRAIGHT, LEFT, RIGHT = 0, 1, 2
 
@@ -221,6 +224,42 @@ def test_flood_fill_on_any_board(board):
         assert expected[column] == np.float32(flood_by_union(size, body, cell))
 
 
+@pytest.mark.parametrize("size", [4, 8, 16, 32])
+def test_both_fill_the_board_and_start_again(size):
+    """Up and down the columns, in along the first row: a tour of all cells that a snake of any length can follow."""
+    tour = [(0, column) for column in range(size)]
+    for column in reversed(range(size)):
+        rows = range(1, size) if column % 2 else reversed(range(1, size))
+        tour += [(row, column) for row in rows]
+    body, food = tour[::-1][1:], tour[-1]  # all but one cell, its head beside the food
+    options = {"board": {"body": body, "food": food}}
+    turbo, python = (hotlap.make_vec("snake", 1, turbo=t, seed=1, size=size, features="grid") for t in (True, False))
+    np.testing.assert_array_equal(turbo.reset(options=options)[0], python.reset(options=options)[0])
+    heading = reference.DELTA.index((body[0][0] - body[1][0], body[0][1] - body[1][1]))
+    wanted = reference.DELTA.index((food[0] - body[0][0], food[1] - body[0][1]))
+    action = {0: 0, 3: 1, 1: 2}[(wanted - heading) % 4]
+    for step, actions in enumerate(([action], [0], [1], [2])):
+        *a, a_info = turbo.step(actions)
+        *b, b_info = python.step(actions)
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+        if step == 0:
+            assert a[2][0]
+            assert a_info["final_obs"][0, :, :, :2].sum() == size**2
+            np.testing.assert_array_equal(a_info["final_obs"], b_info["final_obs"])
+
+
+def test_dropped_environments_leave_no_threads():
+    before = len(list(Path("/proc/self/task").iterdir()))
+    for _ in range(5):
+        env = hotlap.make_vec("snake", 8, threads=4, seed=0)
+        env.reset()
+        env.step(np.zeros(8, int))
+    del env
+    gc.collect()
+    assert len(list(Path("/proc/self/task").iterdir())) <= before
+
+
 def test_a_fixed_board_is_followed_to_the_end_by_both():
     board = {"board": {"body": [(5, 5), (5, 4), (5, 3)], "food": (5, 7)}}
     turbo, python = (hotlap.make_vec("snake", 1, turbo=t, seed=9, features="grid") for t in (True, False))
@@ -305,8 +344,9 @@ def test_state_can_be_saved_and_restored(turbo):
     for a, expected in zip(actions[30:], first, strict=True):
         for x, y in zip(other.step(a)[:4], expected, strict=True):
             np.testing.assert_array_equal(x, y)
-    with pytest.raises(ValueError, match="do not fit"):
-        hotlap.make_vec("snake", 9, turbo=turbo).load_state(saved)
+    for options in ({"num_envs": 9}, {"num_envs": 8, "size": 9}, {"num_envs": 8, "turbo": not turbo}):
+        with pytest.raises(ValueError, match="do not fit"):
+            hotlap.make_vec("snake", **{"turbo": turbo, **options}).load_state(saved)
 
 
 def test_threads_survive_a_fork():
@@ -315,8 +355,11 @@ def test_threads_survive_a_fork():
     env.step(np.zeros(8, int))
     child = os.fork()
     if child == 0:
-        env.step(np.zeros(8, int))
-        os._exit(7)
+        try:
+            env.step(np.zeros(8, int))
+            os._exit(7)
+        finally:
+            os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
@@ -369,7 +412,7 @@ def test_bad_actions_step_nothing(turbo):
     for actions in ([0, 3, 0], [0, 0, -1]):
         with pytest.raises(ValueError, match="is outside Discrete"):
             env.step(actions)
-    for actions in ([0, 0], [0.5, 0.5, 0.5], "abc"):
+    for actions in ([0, 0], [1], 0, [0.5, 0.5, 0.5], "abc"):
         with pytest.raises(ValueError, match="actions must be 3 whole numbers"):
             env.step(actions)
     np.testing.assert_array_equal(env.state()["envs"], before)
@@ -391,13 +434,13 @@ def test_a_machine_without_a_compiler_gets_a_clear_message(tmp_path):
 
 def test_a_broken_compiler_and_a_broken_cache_say_so(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(engine.KernelError, match=r"could not compile snake/kernel\.h"):
+    with pytest.raises(KernelError, match=r"could not compile snake/kernel\.h"):
         engine.build(Snake.kernel, {"SIZE": 10})
     library = engine.build(Snake.kernel, Snake().defines)
     library.write_bytes(b"not a library")
-    with pytest.raises(engine.KernelError, match="delete it to build it again"):
+    with pytest.raises(KernelError, match="delete it to build it again"):
         engine.load(library)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(engine.KernelError, match="cannot write the kernel cache"):
+    with pytest.raises(KernelError, match="cannot write the kernel cache"):
         engine.build(Snake.kernel, Snake().defines)

@@ -58,6 +58,21 @@ def test_paired_ratio():
     assert low <= ratio == 1.0 <= high
 
 
+@pytest.mark.parametrize("statistic", [np.mean, np.median])
+def test_intervals_of_long_runs_are_as_wide_as_they_should_be(statistic):
+    rng = np.random.default_rng(4)
+    x = rng.lognormal(0, 0.3, 30_000)
+    low, high = stats.bootstrap_interval(x, statistic)
+    theirs = scipy.stats.bootstrap((x,), statistic, n_resamples=500, batch=50, method="percentile", random_state=1)
+    expected = theirs.confidence_interval.high - theirs.confidence_interval.low
+    assert low < statistic(x) < high
+    assert high - low == pytest.approx(expected, rel=0.15)
+    walls = rng.uniform(1, 2, 30_000)
+    low, high = stats.ratio_interval(walls * rng.uniform(0.2, 0.4, 30_000), walls)
+    assert low < 0.3 < high
+    assert high - low < 0.005
+
+
 def test_the_same_samples_give_the_same_digits():
     x = np.random.default_rng(3).random(30)
     assert stats.bootstrap_interval(x) == stats.bootstrap_interval(x)

@@ -4,14 +4,12 @@ With `--json` a verb prints one JSON document on stdout; progress and everything
 1 a target failed, 2 wrong usage or input, 130 interrupted.
 """
 
-import dataclasses
-import inspect
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -22,14 +20,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import hotlap
-from hotlap.record import RecordError, find, load, write_atomically
+from hotlap import flags
+from hotlap.errors import HotlapError, UsageError
+from hotlap.record import find, load, write_atomically
 
 Switch = tyro.conf.FlagCreatePairsOff[bool]
 err = Console(stderr=True)
-
-
-class UsageError(Exception):
-    """Wrong input from the user; the message is one line."""
 
 
 # -- systems --
@@ -89,7 +85,7 @@ class Train:
     """Go on with an interrupted run: its folder, its id, or "latest"."""
     out: Path | None = None
     """Folder for the record; a new one under .hotlap/runs if not given."""
-    checkpoint_seconds: float = 60.0
+    checkpoint_seconds: float = 15.0
     """Seconds between checkpoints."""
     evaluate_every: int = 0
     """Iterations between evaluations; 0: only at the end."""
@@ -103,8 +99,8 @@ def train(args: Any) -> int:
     from hotlap.report.document import document
     from hotlap.train.loop import train as run_training
 
-    system = _system(args.target)
-    config = _checked(args.config)
+    system = flags.system(args.target)
+    config = flags.checked(args.config)
     started = time.monotonic()
     with _progress(TextColumn("{task.fields[shown]}")) as progress:
         task = progress.add_task(f"train {system.name}", total=config.total_steps, shown="")
@@ -126,7 +122,7 @@ def train(args: Any) -> int:
             checkpoint_seconds=args.checkpoint_seconds,
             evaluate_every=args.evaluate_every,
             evaluation_episodes=args.evaluation_episodes,
-            report=report,
+            on_progress=report,
         )
     if run.header["status"] == "interrupted":
         err.print(f"Stopped. Go on with: hotlap train {system.name} --resume {run.path}", soft_wrap=True)
@@ -203,7 +199,7 @@ def profile(args: Any) -> int:
         def report(what: str, done: int, total: int) -> None:
             progress.update(task, description=f"profile {args.what}: {what}", completed=done, total=total or None)
 
-        run = run_profile(_system(args.what), _checked(args.config), options, out=args.out, report=report)
+        run = run_profile(flags.system(args.what), flags.checked(args.config), options, out=args.out, on_progress=report)
     doc = document(run)
     _show(doc, args.json, args.breakdown)
     if not args.json:
@@ -283,11 +279,11 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    except (UsageError, RecordError, ValueError, RuntimeError) as error:
+    except (HotlapError, ValueError) as error:
         if os.environ.get("HOTLAP_DEBUG"):
             raise
         err.print(f"hotlap: {error}", markup=False, highlight=False, soft_wrap=True)
-        code = 2
+        code = getattr(error, "exit_code", 2)
     sys.exit(code)
 
 
@@ -299,26 +295,11 @@ def _run(argv: list[str]) -> int:
         return 0
     verb, rest = argv[0], argv[1:]
     if verb not in VERBS:
-        raise UsageError(f"unknown verb {verb!r}{_nearest(verb, VERBS)}; verbs: {', '.join(VERBS)}")
+        raise UsageError(f"unknown verb {verb!r}{flags.nearest(verb, VERBS)}; verbs: {', '.join(VERBS)}")
     kind, function = VERBS[verb]
     if verb in ("train", "profile"):
-        kind = _with_config(kind, rest)
-    return function(_parse(kind, verb, rest))
-
-
-def _parse(kind: type, verb: str, argv: list[str]) -> Any:
-    """The verb's flags. tyro draws its complaints as a box; we say the same in one line."""
-    complaint = StringIO()
-    try:
-        with redirect_stderr(complaint):
-            return tyro.cli(kind, prog=f"hotlap {verb}", args=argv, description=inspect.cleandoc(kind.__doc__ or ""))
-    except SystemExit as stop:
-        if stop.code in (0, None):
-            raise
-        lines = [line.strip("│ ") for line in complaint.getvalue().splitlines() if line.startswith("│")]
-        said = " ".join(line for line in lines if line.strip("─ ") and not line.startswith("For full helptext"))
-        said = said.partition(" Argument helptext:")[0]
-        raise UsageError(f"{said or complaint.getvalue().strip()} (hotlap {verb} --help lists the flags)") from None
+        kind = flags.with_config(kind, rest)
+    return function(flags.parse(kind, verb, rest))
 
 
 def _help() -> int:
@@ -327,78 +308,6 @@ def _help() -> int:
         print(f"  hotlap {verb:<9} {(kind.__doc__ or '').splitlines()[0]}")
     print("\nExample: hotlap profile snake --iterations 10\nhotlap VERB --help lists a verb's flags.")
     return 0
-
-
-def _with_config(kind: type, argv: list[str]) -> type:
-    """The verb's flags and, beside them, those of the system's config: the preset's values are the defaults.
-
-    The target and the preset (or the run to resume) decide which flags exist, so they are looked up before parsing.
-    """
-    from hotlap.systems import NAMES
-
-    if not argv or argv[0].startswith("-"):
-        named = next((argument for argument in argv if argument in NAMES), NAMES[0])
-        if not {"-h", "--help"} & set(argv) and named not in argv:
-            raise UsageError(f"name a target first: hotlap {kind.__name__.lower()} TARGET; targets: {', '.join(NAMES)}")
-        target = named
-    else:
-        target = argv[0]
-    system = _system(target)
-    resume = _value_of("--resume", argv)
-    if resume:
-        from hotlap.train.loop import config_from
-
-        saved = load(resume).header
-        if saved["target"] != target or saved["verb"] != "train":
-            raise UsageError(f"{resume} is a {saved['verb']} run of {saved['target']}, not a training run of {target}")
-        config = config_from(type(system.presets["fast"]), saved["config"])
-    else:
-        preset = _value_of("--preset", argv) or "fast"
-        config = system.presets.get(preset, system.presets["fast"])
-    annotation = tyro.conf.OmitArgPrefixes[type(config)]  # type: ignore[misc,valid-type]
-    field = ("config", annotation, dataclasses.field(default=config))
-    combined = dataclasses.make_dataclass(kind.__name__, [field], bases=(kind,), frozen=True)
-    combined.__doc__ = kind.__doc__
-    return combined
-
-
-def _value_of(flag: str, argv: list[str]) -> str | None:
-    for i, argument in enumerate(argv):
-        if argument == flag and i + 1 < len(argv):
-            return argv[i + 1]
-        if argument.startswith(f"{flag}="):
-            return argument.removeprefix(f"{flag}=")
-    return None
-
-
-def _system(name: str) -> Any:
-    from hotlap.systems import NAMES, load
-
-    if name not in NAMES:
-        raise UsageError(f"unknown target {name!r}{_nearest(name, NAMES)}; targets: {', '.join(NAMES)}")
-    return load(name)
-
-
-def _nearest(name: str, known: Any) -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(name, list(known), 1)
-    return f" (did you mean {found[0]!r}?)" if found else ""
-
-
-def _checked(config: Any) -> Any:
-    """The config, if it can work at all."""
-    for name in ("num_envs", "total_steps", "iteration_steps", "batch_size", "buffer_size", "n_step", "target_sync"):
-        if getattr(config, name, 1) < 1:
-            raise UsageError(f"--{name.replace('_', '-')} must be at least 1")
-    if config.device != "cpu":
-        import torch
-
-        try:
-            torch.zeros(1, device=config.device)
-        except (RuntimeError, AssertionError) as error:
-            raise UsageError(f"--device {config.device} cannot be used: {str(error).splitlines()[0]}") from None
-    return config
 
 
 @contextmanager

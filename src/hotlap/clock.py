@@ -28,8 +28,10 @@ from typing import Any
 
 import numpy as np
 
+from hotlap.stages import LOG, STAGES
+
 ENV_STEPS, UPDATES, EPISODES = "env_steps", "updates", "episodes"  # what is counted, apart from each other
-MAX_EVENTS = 10_000  # spans kept per traced iteration
+MAX_EVENTS = 25_000  # spans kept per traced iteration
 
 _OFF: AbstractContextManager[None] = nullcontext()
 
@@ -66,9 +68,9 @@ class _Node:
 
     def drain(self, own: dict[str, int], total: dict[str, int], calls: dict[str, int]) -> None:
         """Move the times below this node into dictionaries and start again from zero."""
-        for node in self.children.values():
+        for node in list(self.children.values()):  # another thread may be opening new stages meanwhile
             if node.calls:
-                own[node.path] = node.total - sum(child.total for child in node.children.values())
+                own[node.path] = node.total - sum(child.total for child in list(node.children.values()))
                 total[node.path], calls[node.path] = node.total, node.calls
             node.drain(own, total, calls)
             node.total = node.calls = 0
@@ -77,11 +79,11 @@ class _Node:
 class _Thread:
     """The root and the innermost open stage of one thread."""
 
-    __slots__ = ("ident", "name", "node", "root")
+    __slots__ = ("node", "root", "thread")
 
     def __init__(self) -> None:
         self.root = self.node = _Node("", None)
-        self.ident, self.name = threading.get_ident(), threading.current_thread().name
+        self.thread = threading.current_thread()
 
 
 class _Local(threading.local):
@@ -145,7 +147,8 @@ class StageClock:
     """Measures stages per iteration.
 
     `now` is the time source, in nanoseconds. `gpu_event` makes timing events (`torch.cuda.Event` on a GPU; see `for_device`).
-    `ranges`: "profiler" or "nvtx" also announces every stage to torch.profiler or Nsight.
+    `ranges`: "profiler" or "nvtx" also announces every stage to torch.profiler or Nsight. `elapsed` nanoseconds have already
+    passed, in a run that is resumed.
     """
 
     def __init__(
@@ -154,10 +157,11 @@ class StageClock:
         now: Callable[[], int] = time.perf_counter_ns,
         gpu_event: Callable[[], Any] | None = None,
         ranges: str | None = None,
+        elapsed: int = 0,
     ) -> None:
         self.enabled = enabled
         self._now = now
-        self._origin = now()
+        self._origin = now() - elapsed
         self._threads: list[_Thread] = []
         self._local = _Local(self._threads)
         self._owner: _Thread | None = None
@@ -174,13 +178,17 @@ class StageClock:
         self._open_range, self._close_range = _ranges(ranges)
 
     @classmethod
-    def for_device(cls, device: str, ranges: str | None = None) -> "StageClock":
+    def for_device(cls, device: str, ranges: str | None = None, elapsed: int = 0) -> "StageClock":
         """A clock that uses CUDA events if the device is a GPU."""
         if not device.startswith("cuda"):
-            return cls(ranges=ranges)
+            return cls(ranges=ranges, elapsed=elapsed)
         import torch
 
-        return cls(gpu_event=partial(torch.cuda.Event, enable_timing=True), ranges=ranges)
+        return cls(gpu_event=partial(torch.cuda.Event, enable_timing=True), ranges=ranges, elapsed=elapsed)
+
+    @property
+    def times_gpu(self) -> bool:
+        return self._new_event is not None
 
     @property
     def policy(self) -> str:
@@ -194,6 +202,8 @@ class StageClock:
         known = self._rich if rich else self._plain
         found = known.get(name)
         if found is None:
+            if name not in STAGES:
+                raise ValueError(f"unknown stage {name!r}; stages: {', '.join(STAGES)}")
             found = known[name] = (_RichStage if rich else _Stage)(self, name)
         return found
 
@@ -223,14 +233,21 @@ class StageClock:
             owner.node = owner.root
             self._tracing = False
         owner.root.drain(sample.own, sample.total, sample.calls)
-        for thread in self._threads:
-            if thread is not owner:
-                own: dict[str, int] = {}
-                thread.root.drain(own, {}, {})
-                if own:
-                    sample.threads[thread.name] = own
+        self._drain_others(owner, sample)
         sample.counts, sample.events = self._counts, self._events
         self._pending.append((sample, self._marks))
+
+    def _drain_others(self, owner: _Thread, sample: Sample) -> None:
+        for thread in list(self._threads):
+            if thread is owner:
+                continue
+            own: dict[str, int] = {}
+            thread.root.drain(own, {}, {})
+            merged = sample.threads.setdefault(thread.thread.name, {}) if own else {}  # threads may share a name
+            for path, time_inside in own.items():
+                merged[path] = merged.get(path, 0) + time_inside
+            if not thread.thread.is_alive():
+                self._threads.remove(thread)
 
     def take(self, wait: bool = False) -> list[Sample]:
         """The samples that are complete, oldest first. `wait` also waits for the GPU to finish the others."""
@@ -270,7 +287,7 @@ def stage_cost(rounds: int = 100) -> float:
         for _ in range(rounds):
             work += 1
             begin = time.perf_counter_ns()
-            with clock.stage("empty"):
+            with clock.stage(LOG):
                 pass
             costs.append(time.perf_counter_ns() - begin)
     return float(np.median(costs)) * 1e-9
@@ -286,10 +303,11 @@ def _ranges(kind: str | None) -> tuple[Callable[[str], Any] | None, Callable[[],
         return torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop
     if kind != "profiler":
         raise ValueError(f"ranges must be 'profiler' or 'nvtx', not {kind!r}")
-    opened: list[Any] = []
+    local = threading.local()
 
     def enter(name: str) -> None:
-        opened.append(torch.profiler.record_function(f"hotlap/{name}"))
-        opened[-1].__enter__()
+        opened = torch.profiler.record_function(f"hotlap/{name}")
+        local.opened = [*getattr(local, "opened", []), opened]
+        opened.__enter__()  # type: ignore[no-untyped-call]
 
-    return enter, lambda: opened.pop().__exit__(None, None, None)
+    return enter, lambda: local.opened.pop().__exit__(None, None, None)

@@ -110,15 +110,18 @@ def git_commit(folder: Path | None = None) -> str | None:
 
 def gpus() -> list[dict[str, Any]]:
     """Name, memory and driver of each NVIDIA GPU."""
+    found: list[dict[str, Any]] = []
     with _nvml() as nvml:
         if nvml is None:
-            return []
+            return found
         driver = nvml.nvmlSystemGetDriverVersion()
-        handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-        return [
-            {"name": nvml.nvmlDeviceGetName(h), "memory": nvml.nvmlDeviceGetMemoryInfo(h).total, "driver": driver}
-            for h in handles
-        ]
+        for i in range(nvml.nvmlDeviceGetCount()):
+            handle = nvml.nvmlDeviceGetHandleByIndex(i)
+            memory = None
+            with suppress(nvml.NVMLError):  # not known where host and GPU share their memory
+                memory = nvml.nvmlDeviceGetMemoryInfo(handle).total
+            found.append({"name": nvml.nvmlDeviceGetName(handle), "memory": memory, "driver": driver})
+    return found
 
 
 def rss() -> int:
@@ -136,27 +139,30 @@ def peak_rss() -> int:
 
 
 def gpu_memory() -> int:
-    """Most GPU memory torch has held so far, in bytes; 0 without a GPU."""
+    """Most memory torch has held so far on one GPU, in bytes; 0 without a GPU."""
     import sys
 
     torch = sys.modules.get("torch")
-    return int(torch.cuda.max_memory_allocated()) if torch and torch.cuda.is_initialized() else 0
+    if not torch or not torch.cuda.is_initialized():
+        return 0
+    return max(int(torch.cuda.max_memory_allocated(i)) for i in range(torch.cuda.device_count()))
 
 
 class GpuWatch:
-    """Samples how busy the first GPU is while a run goes on. Without a GPU it does nothing.
+    """Samples how busy a torch device is while a run goes on. For a CPU it does nothing.
 
     NVML's figure is the share of its last sample period in which any kernel ran, as nvidia-smi shows it.
     """
 
-    def __init__(self, period: float = 0.1) -> None:
+    def __init__(self, device: str, period: float = 0.1) -> None:
         self.busy: list[float] = []
+        self._device = device
         self._period = period
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "GpuWatch":
-        if gpus():
+        if self._device.startswith("cuda"):
             self._thread = threading.Thread(target=self._watch, name="hotlap-gpu-watch", daemon=True)
             self._thread.start()
         return self
@@ -171,10 +177,15 @@ class GpuWatch:
         return sum(self.busy) / len(self.busy) if self.busy else None
 
     def _watch(self) -> None:
+        import torch
+
         with _nvml() as nvml:
-            handle = nvml.nvmlDeviceGetHandleByIndex(0)
-            while not self._stop.wait(self._period):
-                self.busy.append(nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)
+            if nvml is None:
+                return
+            with suppress(nvml.NVMLError):  # not every GPU tells
+                handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(self._device).uuid}")
+                while not self._stop.wait(self._period):
+                    self.busy.append(nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)
 
 
 class _nvml:

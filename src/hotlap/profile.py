@@ -6,10 +6,12 @@ disturb (module hooks, cProfile) run after the measurement, never during it.
 """
 
 import cProfile
+import itertools
 import pstats
 import random
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +23,10 @@ from hotlap.clock import ENV_STEPS, EPISODES, Sample, StageClock, stage_cost
 from hotlap.probe.sampler import Sampler, shorten
 from hotlap.record import Recorded, Run
 from hotlap.systems import System
-from hotlap.train.loop import recording, stop_requests, write_samples
+from hotlap.train.loop import TRACED, recording, stop_requests, write_samples
 
 EXTRA_ITERATIONS = 2  # iterations of each disturbing pass
-TRACED = 2  # iterations whose every span is kept, with CUDA events on a GPU; numbers are not taken from them
+GPU_EVENTS_EVERY = 3  # pairs between iterations that record CUDA events; no host time is taken from those
 FUNCTIONS = 50
 ENV_WINDOW = 0.1  # seconds of bare environment steps in an iteration
 
@@ -43,7 +45,7 @@ class Options:
     ranges: str | None = None
 
 
-Report = Callable[[str, int, int], None]  # (what is going on, done, of how many)
+OnProgress = Callable[[str, int, int], None]  # (what is going on, done, of how many)
 
 
 @dataclass(frozen=True)
@@ -55,41 +57,41 @@ class Work:
     networks: Callable[[], dict[str, Any]]
 
 
-def profile(system: System, config: Any, options: Options, out: Path | None = None, report: Report = lambda *_: None) -> Run:
+def profile(
+    system: System, config: Any, options: Options, out: Path | None = None, on_progress: OnProgress = lambda *_: None
+) -> Run:
     """Measure a system's training, or its bare environments. Ctrl-C keeps what was measured."""
     clock = StageClock.for_device(config.device, options.ranges)
-    env = system.make_env(config)
-    work = (_bare_env if options.env_only else _training)(system, config, env, clock)
-    run = Run.create(
-        "profile",
-        system.name,
-        asdict(config),
-        machine.facts(),
-        out,
-        gpu_timing=clock.policy,
-        stage_cost=stage_cost(),
-        targets=list(options.targets),
-        env_only=options.env_only,
-    )
-    with recording(run), stop_requests() as stop, machine.GpuWatch() as watch:
-        sampler = Sampler(clock.open_path)
-        _warm_up(run, clock, work, options, report, stop.is_set)
-        _measure(run, clock, work, sampler, options, report, stop.is_set)
-        sampler.stop()
-        run.update(
-            hot_lines=sampler.hottest(),
-            sampler_seconds=sampler.seconds,
-            usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share},
+    with closing(system.make_env(config)) as env:
+        work = (_bare_env if options.env_only else _training)(system, config, env, clock)
+        run = Run.create(
+            "profile",
+            system.name,
+            asdict(config),
+            machine.facts(),
+            out,
+            gpu_timing=clock.policy,
+            stage_cost=stage_cost(),
+            targets=list(options.targets),
+            env_only=options.env_only,
         )
-        clock.enabled = False
-        if options.modules and not stop.is_set():
-            report("timing modules", 0, 0)
-            run.update(modules=_time_modules(work))
-        if options.detailed and not stop.is_set():
-            report("running cProfile", 0, 0)
-            run.update(functions=_profile_functions(work, run.path / "profile.pstats"))
-        run.finish("interrupted" if stop.is_set() else "done")
-    env.close()
+        watch = machine.GpuWatch(config.device)
+        with recording(run), stop_requests() as stop, watch, closing(Sampler(clock.open_path)) as sampler:
+            _warm_up(run, clock, work, options, on_progress, stop.is_set)
+            _measure(run, clock, work, sampler, options, on_progress, stop.is_set)
+            run.update(
+                hot_lines=sampler.hottest(),
+                sampler_seconds=sampler.seconds,
+                usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share},
+            )
+            clock.enabled = False
+            if options.modules and not stop.is_set():
+                on_progress("timing modules", 0, 0)
+                run.update(modules=_time_modules(work))
+            if options.detailed and not stop.is_set():
+                on_progress("running cProfile", 0, 0)
+                run.update(functions=_profile_functions(work, run.path / "profile.pstats"))
+            run.finish("interrupted" if stop.is_set() else "done")
     return run
 
 
@@ -128,21 +130,23 @@ def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
     return Work(iterate, ready=lambda: True, networks=dict)
 
 
-def _warm_up(run: Run, clock: StageClock, work: Work, options: Options, report: Report, stopped: Callable[[], bool]) -> None:
+def _warm_up(
+    run: Run, clock: StageClock, work: Work, options: Options, on_progress: OnProgress, stopped: Callable[[], bool]
+) -> None:
     """Until learning has begun, the iteration in which it began is over, and `warmup` more; then the traced ones."""
     left = options.warmup
-    while left > 0 and not stopped():
-        report("warming up", options.warmup - left, options.warmup)
+    while not stopped():
         ready = work.ready()
+        if ready and not left:
+            break
+        on_progress("warming up", options.warmup - left, options.warmup)
         with clock.iteration():
             work.iterate()
         write_samples(run, clock, "warmup")
         left -= ready
     for _ in range(TRACED):
         if not stopped():
-            with clock.iteration(trace=True):
-                work.iterate()
-            write_samples(run, clock, "traced", wait=True)
+            _run_traced(run, clock, work, spans=True)
 
 
 def _measure(
@@ -151,21 +155,20 @@ def _measure(
     work: Work,
     sampler: Sampler,
     options: Options,
-    report: Report,
+    on_progress: OnProgress,
     stopped: Callable[[], bool],
 ) -> None:
     """Pairs of a measured and a bare iteration, in random order, until enough are left after late warm-up is dropped."""
     coin = random.Random(0)
     deadline = time.monotonic() + options.seconds if options.seconds else None
     most = 2 * options.iterations + 10
-    pairs = 0
-    while not stopped():
+    for pairs in itertools.count():
         walls = [sample.wall for sample in run.phase("measured")]
         steady = len(walls) - (stats.warmup_end(walls) if walls else 0)
         enough = steady >= options.iterations if deadline is None else steady and time.monotonic() > deadline
-        if enough or (deadline is None and pairs >= most):
+        if enough or stopped() or (deadline is None and pairs >= most):
             break
-        report("measuring", steady, options.iterations if deadline is None else 0)
+        on_progress("measuring", steady, options.iterations if deadline is None else 0)
         for bare in coin.sample([False, True], 2):
             if bare:
                 _run_bare(run, clock, work)
@@ -175,7 +178,14 @@ def _measure(
                     work.iterate()
                 sampler.pause()
                 write_samples(run, clock, "measured")
-        pairs += 1
+        if clock.times_gpu and pairs % GPU_EVENTS_EVERY == 0:
+            _run_traced(run, clock, work, spans=False)
+
+
+def _run_traced(run: Run, clock: StageClock, work: Work, spans: bool) -> None:
+    with clock.iteration(trace=True):
+        work.iterate()
+    write_samples(run, clock, "traced", spans)
 
 
 def _run_bare(run: Run, clock: StageClock, work: Work) -> None:

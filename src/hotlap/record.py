@@ -9,33 +9,32 @@ import json
 import os
 import secrets
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hotlap.clock import Sample
+from hotlap.errors import RecordError
 
 SCHEMA = "hotlap.run/1"
 RUNS = Path(".hotlap") / "runs"
 STATUSES = ("running", "done", "interrupted", "failed")
 PHASES = ("warmup", "measured", "bare", "traced", "train")
 
-_HEADER = {
+_HEADER: dict[str, type] = {
     "id": str,
     "verb": str,
     "target": str,
     "status": str,
     "created": str,
-    "pid": int,
+    "process": dict,
     "config": dict,
     "machine": dict,
 }
 _LINE = {"phase": str, "start": int, "wall": int, "rss": int, "stages": dict, "counts": dict}
-
-
-class RecordError(Exception):
-    """A record that cannot be read or written; the message is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Run:
             "target": target,
             "status": "running",
             "created": created.isoformat(timespec="seconds"),
-            "pid": os.getpid(),
+            "process": this_process(),
             "config": config,
             "machine": machine,
             **fields,
@@ -94,15 +93,24 @@ class Run:
         return run
 
     @classmethod
-    def reopen(cls, path: Path, keep: int) -> "Run":
-        """Go on with an earlier run after its first `keep` samples."""
+    def reopen(cls, path: Path, keep: int, **fields: Any) -> "Run":
+        """Go on with an earlier run after its first `keep` samples; what it said about its end no longer holds."""
         run = load(path)
-        if len(run.lines) < keep:
-            raise RecordError(f"{path} holds {len(run.lines)} samples, but its checkpoint was taken after {keep}")
+        if run.is_running:
+            raise RecordError(f"{path} is still being written by process {run.header['process']['pid']}")
         run.lines = run.lines[:keep]
         write_atomically(path / "samples.jsonl", "".join(_encode(line) for line in run.lines))
-        run.update(status="running", pid=os.getpid())
+        earlier = {"samples": len(run.lines), "machine": run.header["machine"]}
+        for name in ("error", "evaluation", "finished", "usage"):
+            run.header.pop(name, None)
+        resumed = [*run.header.get("resumed", []), earlier]
+        run.update(status="running", process=this_process(), resumed=resumed, **fields)
         return run
+
+    @property
+    def elapsed(self) -> int:
+        """Nanoseconds from the start of the run to the end of its last sample."""
+        return max((line.sample.start + line.sample.wall for line in self.lines), default=0)
 
     def append(self, line: Recorded) -> None:
         """Add a sample, on disk at once."""
@@ -127,13 +135,22 @@ class Run:
         self.update(status=status, finished=datetime.now(UTC).isoformat(timespec="seconds"), **fields)
 
     @property
-    def was_killed(self) -> bool:
-        """True if the run says it is running but its process is gone."""
+    def is_running(self) -> bool:
+        """Whether the process that writes this run is alive. A process number used again is another process."""
         if self.header["status"] != "running":
             return False
         import psutil
 
-        return not psutil.pid_exists(self.header["pid"])
+        process = self.header["process"]
+        with suppress(psutil.Error, KeyError, TypeError, ValueError):
+            found = psutil.Process(process["pid"])
+            return found.status() != psutil.STATUS_ZOMBIE and abs(found.create_time() - process["started"]) < 1
+        return False
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether the run says it is running but its process is gone."""
+        return self.header["status"] == "running" and not self.is_running
 
     def phase(self, *names: str) -> list[Sample]:
         """Samples of the given phases."""
@@ -141,6 +158,13 @@ class Run:
 
     def _save(self) -> None:
         write_atomically(self.path / "run.json", json.dumps(self.header, indent=2) + "\n")
+
+
+def this_process() -> dict[str, Any]:
+    """Which process writes a run."""
+    import psutil
+
+    return {"pid": os.getpid(), "started": psutil.Process().create_time()}
 
 
 def load(path: str | Path) -> Run:
@@ -184,6 +208,15 @@ def write_atomically(path: Path, data: str | bytes) -> None:
             raise
     except OSError as error:
         raise RecordError(f"cannot write {path}: {error.strerror}") from error
+
+
+@contextmanager
+def strict_reading(path: str | Path) -> Iterator[None]:
+    """Turn what goes wrong with a record's fields, missing or strange, into a clear error."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise RecordError(f"{Path(path) / 'run.json'} is damaged: {type(error).__name__} {error}") from error
 
 
 def _read_header(path: Path) -> dict[str, Any]:

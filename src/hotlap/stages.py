@@ -49,7 +49,7 @@ STAGES = {
         Stage(BACKWARD, UPDATE, "gradients"),
         Stage(OPTIMIZER, UPDATE, "clipping and the optimizer's step"),
         Stage(TARGET, UPDATE, "copying into target networks"),
-        Stage(TRANSFER, None, "copies between host and device"),
+        Stage(TRANSFER, None, "copies between host and device; may happen inside any stage"),
         Stage(EVALUATE, None, "playing to measure the policy"),
         Stage(LOG, None, "metrics, TensorBoard, progress"),
         Stage(CHECKPOINT, None, "saving state"),
@@ -71,4 +71,4 @@ def parent(path: str) -> str | None:
 
 def meaning(path: str) -> str:
     name = path.rpartition("/")[2]
-    return STAGES[name].meaning if name in STAGES else "time that no stage claimed"
+    return STAGES[name].meaning if name in STAGES else "time that no stage claimed" if name == UNATTRIBUTED else ""

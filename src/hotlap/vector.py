@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hotlap.envs import load_game
-from hotlap.envs.engine import Buffers, NativeEngine
+from hotlap.envs.engine import Buffers, NativeEngine, identity
 
 MAX_ENVS = 1 << 22
 
@@ -22,7 +22,7 @@ class ReferenceEngine:
 
     def __init__(self, game: Any, options: dict[str, Any], actions: NDArray[np.int64], slots: tuple[Buffers, ...]) -> None:
         self.envs = [type(game)(**options) for _ in actions]
-        self.identity = f"{type(game).__name__.lower()}-reference"
+        self.identity = f"{identity(game.kernel, game.defines)}-reference"
         self._actions = actions
         self._slots = slots
         self._returns = np.zeros(len(actions), np.float64)
@@ -133,6 +133,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if not self._started:
             raise RuntimeError("call reset() before step()")
         try:
+            if np.shape(actions) != self._actions.shape:  # or one action would be spread over all environments
+                raise ValueError
             np.copyto(self._actions, actions, casting="same_kind")
         except (TypeError, ValueError):
             raise ValueError(
@@ -154,12 +156,15 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that the future depends on: the environments and the observation they are in."""
-        return {"envs": self.engine.state(), "obs": self._slots[self._slot].obs.copy()}
+        return {"envs": self.engine.state(), "obs": self._slots[self._slot].obs.copy(), "identity": self._identity()}
+
+    def _identity(self) -> NDArray[np.uint8]:
+        return np.frombuffer(self.engine.identity.encode(), np.uint8)
 
     def load_state(self, state: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Go back to a saved state; returns the observation."""
-        current = self.engine.state()
-        if state["envs"].shape != current.shape or state["envs"].dtype != current.dtype:
+        same_rules = np.array_equal(state["identity"], self._identity())
+        if not same_rules or len(state["envs"]) != self.num_envs:
             raise ValueError(f"the saved environments do not fit {self.num_envs} x {self.engine.identity}")
         self.engine.load_state(state["envs"])
         self._slots[self._slot].obs[...] = state["obs"]

@@ -111,6 +111,12 @@ Pool *hotlap_pool_new(int threads) {
     if (!pool) return NULL;
     pool->ids = calloc((size_t)threads, sizeof *pool->ids);
     pool->workers = calloc((size_t)threads, sizeof *pool->workers);
+    if (!pool->ids || !pool->workers) {
+        free(pool->ids);
+        free(pool->workers);
+        free(pool);
+        return NULL;
+    }
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->start, NULL);
     pthread_cond_init(&pool->done, NULL);

@@ -8,9 +8,11 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
+import weakref
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,24 +21,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.errors import KernelError
+
 ENGINE = Path(__file__).with_name("engine.c")
 # No contraction into fused multiply-adds: the kernel must round like the Python reference.
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-pthread")
 
 
-class KernelError(RuntimeError):
-    """The kernel cannot be built or loaded on this machine."""
-
-
-def compiler() -> str | None:
-    """The C compiler: $CC, or the first of cc, gcc, clang on the path."""
+def compiler() -> list[str] | None:
+    """The command of the C compiler: $CC (which may have arguments), or the first of cc, gcc, clang on the path."""
     candidates = [os.environ["CC"]] if os.environ.get("CC") else ["cc", "gcc", "clang"]
-    return next((found for name in candidates if (found := shutil.which(name))), None)
+    commands = (shlex.split(candidate) for candidate in candidates)
+    return next((command for command in commands if command and shutil.which(command[0])), None)
 
 
-@cache
-def compiler_version(path: str) -> str:
-    return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+def compiler_version(command: list[str]) -> str:
+    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
 
 
 @cache
@@ -54,6 +54,20 @@ def cache_folder() -> Path:
     return Path(base) / "hotlap" / "kernels"
 
 
+def identity(kernel: Path, defines: dict[str, int | float]) -> str:
+    """Names a kernel by its source and options: equal names have equal states and rules."""
+    sources = [ENGINE, kernel, *sorted(kernel.parent.parent.glob("*.h"))]
+    return f"{kernel.parent.name}-{_hash(*(path.read_text() for path in sources), *_macros(defines))}"
+
+
+def _macros(defines: dict[str, int | float]) -> list[str]:
+    return [f"-D{name}={value!r}" for name, value in sorted(defines.items())]
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
 def build(kernel: Path, defines: dict[str, int | float]) -> Path:
     """Compile a kernel header into a shared library, or find it in the cache."""
     cc = compiler()
@@ -62,19 +76,19 @@ def build(kernel: Path, defines: dict[str, int | float]) -> Path:
             "no C compiler found (looked for $CC, cc, gcc, clang): install one, or use turbo=False (--no-turbo) for the "
             "Python reference"
         )
-    macros = [f"-D{name}={value!r}" for name, value in sorted(defines.items())]
-    sources = [ENGINE, kernel, *sorted(kernel.parent.parent.glob("*.h"))]
-    identity = "\0".join([*(path.read_text() for path in sources), *macros, *FLAGS, compiler_version(cc), _cpu()])
-    library = cache_folder() / f"{kernel.parent.name}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.so"
+    macros = _macros(defines)
+    library = cache_folder() / f"{identity(kernel, defines)}-{_hash(*FLAGS, compiler_version(cc), _cpu())}.so"
     if not library.exists():
         try:
             library.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=library.parent) as folder:
                 built = Path(folder) / library.name
-                command = [cc, *FLAGS, *macros, f'-DKERNEL="{kernel.resolve()}"', str(ENGINE), "-o", str(built)]
+                command = [*cc, *FLAGS, *macros, f'-DKERNEL="{kernel.resolve()}"', str(ENGINE), "-o", str(built)]
                 result = subprocess.run(command, capture_output=True, text=True, check=False)
                 if result.returncode:
-                    raise KernelError(f"{cc} could not compile {kernel.parent.name}/kernel.h:\n{result.stderr.strip()}")
+                    raise KernelError(
+                        f"{shlex.join(cc)} could not compile {kernel.parent.name}/kernel.h:\n{result.stderr.strip()}"
+                    )
                 built.replace(library)  # atomic: two processes may build at once
         except OSError as error:
             raise KernelError(f"cannot write the kernel cache {library.parent}: {error.strerror}") from error
@@ -129,9 +143,8 @@ class NativeEngine:
     """A batch of environments that live in one block of memory and are stepped by the game's kernel."""
 
     def __init__(self, game: Any, actions: NDArray[np.int64], threads: int, slots: tuple[Buffers, ...]) -> None:
-        library = build(game.kernel, game.defines)
-        self._native = load(library)
-        self.identity = library.stem
+        self._native = load(build(game.kernel, game.defines))
+        self.identity = identity(game.kernel, game.defines)
         self._states = np.zeros((len(actions), self._native.hotlap_state_size()), np.uint8)
         # engine.c's struct Batch, once per slot: the count, then a pointer to each array.
         self._batches = [
@@ -157,9 +170,10 @@ class NativeEngine:
         """Step all environments into buffer `slot`; how many episodes ended, or -1 - i if action i is out of range."""
         if self._threads > 1 and self._pool_owner != os.getpid():  # threads do not survive a fork
             self._pool = self._native.hotlap_pool_new(self._threads)
-            self._pool_owner = os.getpid()
             if self._pool is None:
                 raise KernelError(f"cannot start {self._threads} threads; use fewer")
+            self._pool_owner = os.getpid()
+            self._free_pool = weakref.finalize(self, _free_pool, self._native, self._pool, self._pool_owner)
         return self._native.hotlap_step(self._addresses[slot], self._pool)  # type: ignore[no-any-return]
 
     def state(self) -> NDArray[Any]:
@@ -169,6 +183,11 @@ class NativeEngine:
         self._states[...] = state
 
     def close(self) -> None:
-        if self._pool is not None and self._pool_owner == os.getpid():
-            self._native.hotlap_pool_free(self._pool)
+        if self._pool is not None:
+            self._free_pool()
         self._pool, self._threads = None, 1
+
+
+def _free_pool(native: ctypes.CDLL, pool: int, owner: int) -> None:
+    if owner == os.getpid():  # a forked child has no such threads
+        native.hotlap_pool_free(pool)

@@ -1,8 +1,8 @@
 """Which lines burn the time: a thread that looks at another thread's stack forty times a second.
 
 The thread being watched is never stopped. Time inside native code (a kernel, a matrix product) is charged to the Python line
-that called it. A look counts for the time since the look before it: looks come later while the watched thread holds Python's
-lock, so plain counts would favour lines that release it.
+that called it. Looking needs Python's lock. To get it soon, and not only when the watched thread happens to release it, the
+switch interval is short while the sampler runs; and a look that came late counts for longer.
 """
 
 import linecache
@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once the sampler asks for it
 
 
 class Line(NamedTuple):
@@ -30,21 +32,23 @@ class Sampler:
         self._period = period
         self._watched = threading.get_ident()
         self._times: defaultdict[Line, float] = defaultdict(float)
-        self._looked = 0.0  # when the line was last looked at
         self._running = threading.Event()
+        self._switch_interval = sys.getswitchinterval()
         self._stopped = False
         self.seconds = 0.0  # CPU time the sampler itself used
         self._thread = threading.Thread(target=self._watch, name="hotlap-sampler", daemon=True)
         self._thread.start()
 
     def resume(self) -> None:
-        self._looked = time.perf_counter()
+        sys.setswitchinterval(SWITCH_INTERVAL)
         self._running.set()
 
     def pause(self) -> None:
         self._running.clear()
+        sys.setswitchinterval(self._switch_interval)
 
-    def stop(self) -> None:
+    def close(self) -> None:
+        self.pause()
         self._stopped = True
         self._running.set()
         self._thread.join()
@@ -69,14 +73,13 @@ class Sampler:
             self._running.wait()
             if self._stopped:
                 break
+            due = time.perf_counter() + self._period
             time.sleep(self._period)
             frame = sys._current_frames().get(self._watched)
             if frame is not None and self._running.is_set():
                 code = frame.f_code
-                now = time.perf_counter()
                 line = Line(self._open_stage(), code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_name)
-                self._times[line] += now - self._looked
-                self._looked = now
+                self._times[line] += self._period + time.perf_counter() - due
             del frame  # a frame kept here would keep its locals alive
             self.seconds = time.thread_time()
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES
+from hotlap.record import strict_reading
 from hotlap.report import units
 from hotlap.report.targets import Target
 
@@ -47,6 +48,7 @@ class Plot:
     x: list[float] = field(default_factory=list)
     series: dict[str, list[float]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)  # icicle: path -> parent path
+    labels: dict[str, str] = field(default_factory=dict)  # icicle: path -> its value in words
 
 
 Section = Table | Notes | Plot
@@ -54,6 +56,11 @@ Section = Table | Notes | Plot
 
 def sections(doc: dict[str, Any], breakdown: bool = False) -> list[Section]:
     """A run in the order a reader wants it. `breakdown` opens collect and update into the stages inside them."""
+    with strict_reading(doc["run"]):
+        return _sections(doc, breakdown)
+
+
+def _sections(doc: dict[str, Any], breakdown: bool) -> list[Section]:
     built: list[Section] = [Notes(doc["warnings"])] if doc["warnings"] else []
     if doc["stages"]:
         built += [_stage_section(doc, breakdown), _throughput_section(doc), _facts_section(doc)]
@@ -153,9 +160,9 @@ def _facts_section(doc: dict[str, Any]) -> Table:
         rows.append(("GPU memory", units.size(memory["gpu_peak_bytes"]), f"peak{busy}"))
     if doc["overhead"] is not None:
         ab = doc["overhead_ab"]
-        detail = "counted: stages entered and the sampler's time"
+        detail = f"counted {units.share(doc['overhead_counted'])}"
         if ab:
-            detail += f"; measured/bare {ab['ratio']:.3f} ({ab['ci95'][0]:.3f}-{ab['ci95'][1]:.3f})"
+            detail += f"; measured/bare iterations {ab['ratio']:.3f} ({ab['ci95'][0]:.3f}-{ab['ci95'][1]:.3f})"
         rows.append(("cost of measuring", units.share(doc["overhead"]), detail))
     return Table("Time, memory and the cost of measuring", ("", ">value", ""), rows)
 
@@ -222,8 +229,10 @@ def _plots(doc: dict[str, Any]) -> list[Section]:
         Plot(
             "Time per iteration, stage by stage",
             "icicle",
-            series={path: [row["total_seconds"] / doc["iterations"]["measured"]] for path, row in table.items()},
-            parents={path: stages.parent(path) or "" for path in table},
+            series={"iteration": [doc["iterations"]["seconds"]["mean"]]}
+            | {path: [row["total_seconds"] / doc["iterations"]["measured"]] for path, row in table.items()},
+            parents={"iteration": ""} | {path: stages.parent(path) or "iteration" for path in table},
+            labels={path: units.seconds(row["total_seconds"] / doc["iterations"]["measured"]) for path, row in table.items()},
         ),
         Plot("Share of each stage over iterations", "area", "iteration", "% of wall time", number, shares),
         Plot(
@@ -247,10 +256,10 @@ def _plots(doc: dict[str, Any]) -> list[Section]:
 
 def _machine_section(doc: dict[str, Any]) -> Table:
     facts = doc["machine"]
-    gpus = ", ".join(gpu["name"] for gpu in facts.get("gpus", [])) or "none"
+    gpus = ", ".join(str(gpu.get("name")) for gpu in facts.get("gpus", [])) or "none"
     versions = ", ".join(f"{name} {version}" for name, version in facts.get("versions", {}).items())
     pairs = [
-        ("CPU", f"{facts.get('cpu')}, {facts.get('usable_cores'):g} of {facts.get('cores')} cores usable"),
+        ("CPU", f"{facts.get('cpu')}, {facts.get('usable_cores', 0):g} of {facts.get('cores', 0)} cores usable"),
         ("memory", units.size(facts.get("memory", 0))),
         ("GPU", gpus),
         ("load before", " ".join(f"{value:g}" for value in facts.get("load", []))),

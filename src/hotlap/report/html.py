@@ -7,7 +7,6 @@ from typing import Any
 from jinja2 import Environment
 
 from hotlap import stages
-from hotlap.report import units
 from hotlap.report.content import Bar, Plot, Section
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -23,6 +22,7 @@ COLOURS = {
     stages.LOG: "#8c6bb1",
     stages.CHECKPOINT: "#a6761d",
     stages.UNATTRIBUTED: "#999999",
+    "iteration": "#e8e8e8",
 }
 
 
@@ -57,21 +57,18 @@ def _figure(plot: Plot) -> dict[str, Any]:
         paths = list(plot.series)
         trace = {
             "type": "icicle",
-            "ids": ["iteration", *paths],
-            "labels": ["iteration", *(path.rpartition("/")[2] for path in paths)],
-            "parents": ["", *(plot.parents[path] or "iteration" for path in paths)],
-            "values": [
-                sum(plot.series[p][0] for p in paths if not plot.parents[p]),
-                *(plot.series[p][0] for p in paths),
-            ],
-            "text": [stages.meaning(path) if path else "" for path in ["", *paths]],
-            "customdata": ["", *(units.seconds(plot.series[path][0]) for path in paths)],
+            "ids": paths,
+            "labels": [path.rpartition("/")[2] for path in paths],
+            "parents": [plot.parents[path] for path in paths],
+            "values": [plot.series[path][0] for path in paths],
+            "text": [stages.meaning(path) for path in paths],
+            "customdata": [plot.labels.get(path, "") for path in paths],
             "branchvalues": "total",
             "sort": False,
             "tiling": {"orientation": "v"},
             "textinfo": "label+percent root",
             "hovertemplate": "<b>%{id}</b><br>%{customdata} per iteration, %{percentRoot:.1%}<br>%{text}<extra></extra>",
-            "marker": {"colors": ["#e8e8e8", *(_colour(path) for path in paths)]},
+            "marker": {"colors": [_colour(path) for path in paths]},
         }
         return {"data": [trace], "layout": {**layout, "height": 260, "margin": {"l": 4, "r": 4, "t": 4, "b": 4}}}
     area = plot.kind == "area"

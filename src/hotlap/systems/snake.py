@@ -38,7 +38,7 @@ FAST = Config(
 def make_env(config: Config, num_envs: int | None = None) -> Any:
     return make_vec(
         "snake",
-        num_envs or config.num_envs,
+        config.num_envs if num_envs is None else num_envs,
         turbo=config.turbo,
         seed=config.seed,
         threads=config.env_threads,

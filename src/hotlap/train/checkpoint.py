@@ -1,16 +1,17 @@
 """Checkpoints: one safetensors file of arrays, with plain numbers as JSON in its metadata. Written atomically, no pickle."""
 
 import json
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
-from hotlap.record import RecordError
+from hotlap.errors import RecordError
 
 SCHEMA = "hotlap.checkpoint/1"
 NAME = "checkpoint.safetensors"
@@ -21,6 +22,8 @@ def save(folder: Path, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any],
     path = folder / NAME
     metadata = {"schema": SCHEMA, "numbers": json.dumps(numbers), "config": json.dumps(config)}
     try:
+        for left in folder.glob(".checkpoint.*"):  # by a kill in the middle of a save
+            shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".checkpoint.") as scratch:
             part = Path(scratch) / NAME
             save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, part, metadata)
@@ -34,11 +37,7 @@ def save(folder: Path, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any],
 def load(folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any], dict[str, Any]]:
     """The arrays, the numbers and the config of a run's checkpoint."""
     path = folder / NAME
-    if not path.exists():
-        raise RecordError(f"{folder} has no checkpoint: it was stopped before its first one")
     try:
-        from safetensors import safe_open
-
         with safe_open(path, "numpy") as file:
             metadata = file.metadata() or {}
         arrays = load_file(path)

@@ -107,8 +107,23 @@ class Metrics:
     episodes: dict[str, list[float]] = field(default_factory=dict)  # return, length and the game's own, per episode
 
 
+def validate(config: Config) -> None:
+    """Refuse a config that cannot work."""
+    at_least = dict.fromkeys(("num_envs", "env_threads", "total_steps", "iteration_steps", "batch_size", "buffer_size"), 1)
+    at_least |= dict.fromkeys(("n_step", "target_sync", "torch_threads"), 1)
+    at_least |= dict.fromkeys(("updates_per_step", "learning_starts", "learning_rate", "gamma", "seed", "grad_clip"), 0)
+    at_least |= dict.fromkeys(("epsilon_start", "epsilon_end", "epsilon_steps", "epsilon_decay", "priority_alpha"), 0)
+    for name, least in at_least.items():
+        value = getattr(config, name)
+        if not least <= value < float("inf"):  # false for nan too
+            raise ValueError(f"{name.replace('_', '-')} must be at least {least}, not {value}")
+    if not config.hidden or min(config.hidden) < 1:
+        raise ValueError("hidden must be one or more layers of at least 1 unit")
+
+
 def start(config: Config, env: Any) -> State:
     """Networks, optimizer, empty replay, environments reset."""
+    validate(config)
     torch.set_num_threads(config.torch_threads)
     torch.manual_seed(config.seed)
     device = torch.device(config.device)
@@ -117,7 +132,8 @@ def start(config: Config, env: Any) -> State:
         QNet(space.shape, int(env.single_action_space.n), config.hidden, config.dueling).to(device) for _ in range(2)
     )
     target.load_state_dict(net.state_dict())
-    obs, _ = env.reset(seed=config.seed)
+    # Seeds of their own for the environments: with seed + i, runs with neighbouring seeds would share most of them.
+    obs, _ = env.reset(seed=np.random.SeedSequence(config.seed).generate_state(config.num_envs).tolist())
     return State(
         net=net,
         target=target,
@@ -170,7 +186,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
     """One step of every environment into the replay memory."""
     (obs,) = to_device(state, clock, state.obs)
     with clock.stage(stages.ACT):
-        action = act(state, config, obs, epsilon(state, config))
+        action = act(state, obs, epsilon(state, config))
     with clock.stage(stages.TRANSFER) if action.is_cuda else nullcontext():
         host_action = action.cpu().numpy()  # waits for the device, so it also holds what is left of the stage before
     with clock.stage(stages.ENV_STEP):
@@ -199,12 +215,12 @@ def to_device(state: State, clock: StageClock, *arrays: NDArray[Any]) -> list[Te
 
 
 @torch.inference_mode()
-def act(state: State, config: Config, obs: Tensor, explore: float) -> Tensor:
+def act(state: State, obs: Tensor, explore: float) -> Tensor:
     """Epsilon-greedy actions [num_envs]."""
-    greedy = state.net(obs).argmax(dim=1)
+    q = state.net(obs)
+    greedy, actions = q.argmax(dim=1), q.shape[1]
     # One draw decides both whether to explore and, scaled up, where to: it is uniform below `explore`.
     draw = torch.rand(len(greedy), generator=state.generator, device=obs.device)
-    actions = int(state.net.get_submodule("advantage").out_features)  # type: ignore[arg-type]
     random = (draw * (actions / max(explore, 1e-9))).to(torch.int64)
     return torch.where(draw < explore, random.clamp_(max=actions - 1), greedy)
 

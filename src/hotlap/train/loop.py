@@ -1,12 +1,13 @@
 """The loop around a trainer's iterations: record, progress, TensorBoard, evaluation, checkpoints, resume, Ctrl-C."""
 
+import json
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, fields
+from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ import numpy as np
 
 from hotlap import machine, stages, stats
 from hotlap.clock import StageClock, stage_cost
+from hotlap.errors import RecordError, TargetFailed
 from hotlap.record import Recorded, Run
 from hotlap.systems import System
 from hotlap.train import checkpoint
 
 EVALUATION_SEED = 1_000_003  # far from the seeds that training uses
 TRACED = 2  # iterations, after the one in which learning began, whose every span is kept for the trace
+GPU_EVENTS_EVERY = 50  # iterations between those that record CUDA events
+MAY_CHANGE = {"total_steps", "device", "env_threads", "torch_threads"}  # config fields that a resumed run may change
 
-Report = Callable[[dict[str, float]], None]  # called after each iteration with what a progress bar shows
+OnProgress = Callable[[dict[str, float]], None]  # called after each iteration with what a progress bar shows
 
 
 def train(
@@ -29,76 +33,83 @@ def train(
     config: Any,
     out: Path | None = None,
     resume: Path | None = None,
-    checkpoint_seconds: float = 60.0,
+    checkpoint_seconds: float = 15.0,
     evaluate_every: int = 0,
     evaluation_episodes: int = 200,
-    report: Report = lambda shown: None,
+    on_progress: OnProgress = lambda shown: None,
 ) -> Run:
-    """Train to `config.total_steps` and evaluate. An interrupted run keeps its record and can be resumed."""
-    clock = StageClock.for_device(config.device)
-    env = system.make_env(config)
-    state = system.trainer.start(config, env)
-    if resume:
-        arrays, numbers, _ = checkpoint.load(resume)
-        system.trainer.load_state(state, env, arrays, numbers)
-        run = Run.reopen(resume, keep=state.iterations)
-        run.update(config=asdict(config))
-    else:
-        facts = {"gpu_timing": clock.policy, "stage_cost": stage_cost()}
-        run = Run.create("train", system.name, asdict(config), machine.facts(), out, **facts)
+    """Train to `config.total_steps` and evaluate. An interrupted or killed run keeps its record and can be resumed."""
+    if evaluation_episodes < 1 or evaluate_every < 0 or checkpoint_seconds < 0:
+        raise ValueError("evaluation-episodes must be at least 1, evaluate-every and checkpoint-seconds at least 0")
+
+    def evaluate() -> dict[str, Any]:
+        with closing(system.make_env(config, evaluation_episodes)) as arena:
+            return summarize_evaluation(system.trainer.evaluate(state, arena, EVALUATION_SEED), system.score)
 
     def save() -> None:
         arrays, numbers = system.trainer.save_state(state, env)
         checkpoint.save(run.path, arrays, numbers, asdict(config))
 
-    def evaluate() -> dict[str, Any]:
-        played = system.trainer.evaluate(state, system.make_env(config, evaluation_episodes), EVALUATION_SEED)
-        return summarize_evaluation(played, system.score)
-
-    saved = time.monotonic()
-    learned = 0  # iterations since learning began
-    with recording(run), stop_requests() as stop, machine.GpuWatch() as watch, _tensorboard(run.path, state) as log:
-        while state.env_steps < config.total_steps and not stop.is_set():
-            traced = 0 < learned <= TRACED
-            with clock.iteration(traced):
-                metrics = system.trainer.iterate(state, config, env, clock)
-                evaluation = None
-                if evaluate_every and state.iterations % evaluate_every == 0:
-                    with clock.stage(stages.EVALUATE):
-                        evaluation = evaluate()
-                with clock.stage(stages.LOG):
-                    shown = _scalars(metrics, state, evaluation)
-                    log(shown, state.env_steps)
-                if time.monotonic() - saved > checkpoint_seconds:
-                    with clock.stage(stages.CHECKPOINT):
-                        save()
-                    saved = time.monotonic()
-            learned += system.trainer.learning(state, config)
-            write_samples(run, clock, "traced" if traced else "train", wait=traced)
-            report({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
-        write_samples(run, clock, "train", wait=True)
-        save()
-        usage = {"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share}
-        if stop.is_set():
-            run.finish("interrupted", usage=usage)
-        else:
-            run.finish("done", usage=usage, evaluation=evaluate())
-    env.close()
+    with closing(system.make_env(config)) as env:
+        state = system.trainer.start(config, env)
+        run = _resume(system, config, state, env, resume) if resume else _create(system, config, out)
+        clock = StageClock.for_device(config.device, elapsed=run.elapsed)
+        saved = float("-inf")  # the first iteration ends with a checkpoint
+        learned = 0  # iterations since learning began
+        watch = machine.GpuWatch(config.device)
+        with recording(run), stop_requests() as stop, watch, _tensorboard(run.path, state) as log:
+            while state.env_steps < config.total_steps and not stop.is_set():
+                spans = 0 < learned <= TRACED
+                traced = spans or (clock.times_gpu and learned % GPU_EVENTS_EVERY == 1)
+                with clock.iteration(traced):
+                    metrics = system.trainer.iterate(state, config, env, clock)
+                    evaluation = None
+                    if evaluate_every and state.iterations % evaluate_every == 0:
+                        with clock.stage(stages.EVALUATE):
+                            evaluation = evaluate()
+                    with clock.stage(stages.LOG):
+                        shown = _scalars(metrics, state, evaluation)
+                        log(shown, state.env_steps)
+                    if time.monotonic() - saved > checkpoint_seconds:
+                        with clock.stage(stages.CHECKPOINT):
+                            save()
+                        saved = time.monotonic()
+                learned += system.trainer.learning(state, config)
+                write_samples(run, clock, "traced" if traced else "train", spans)
+                on_progress({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
+            save()
+            usage = {"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share}
+            if stop.is_set():
+                run.finish("interrupted", usage=usage)
+            else:
+                run.finish("done", usage=usage, evaluation=evaluate())
     return run
 
 
-def config_from(kind: type, saved: dict[str, Any]) -> Any:
-    """A config object from its saved form; fields this version does not know are refused."""
-    known = {f.name for f in fields(kind)}
-    unknown = sorted(set(saved) - known)
-    if unknown:
-        raise ValueError(f"the saved config has unknown fields: {', '.join(unknown)}")
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()})
+def _create(system: System, config: Any, out: Path | None) -> Run:
+    facts = {"gpu_timing": StageClock.for_device(config.device).policy, "stage_cost": stage_cost()}
+    return Run.create("train", system.name, asdict(config), machine.facts(), out, **facts)
 
 
-def write_samples(run: Run, clock: StageClock, phase: str, wait: bool = False) -> None:
-    """Move the clock's finished samples to the record."""
-    for sample in clock.take(wait):
+def _resume(system: System, config: Any, state: Any, env: Any, folder: Path) -> Run:
+    """Put `state` and `env` where the run's checkpoint was taken; without one, the run begins again."""
+    facts = {"config": asdict(config), "machine": machine.facts(), "stage_cost": stage_cost()}
+    if (folder / checkpoint.NAME).exists():
+        arrays, numbers, saved = checkpoint.load(folder)
+        asked = json.loads(json.dumps(asdict(config)))  # as the saved one looks: lists for tuples
+        changed = sorted(name for name in asked if saved.get(name) != asked[name] and name not in MAY_CHANGE)
+        if changed:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
+            raise RecordError(f"a run cannot be resumed with another {flags}; start a new one")
+        system.trainer.load_state(state, env, arrays, numbers)
+    return Run.reopen(folder, keep=state.iterations, **facts)
+
+
+def write_samples(run: Run, clock: StageClock, phase: str, spans: bool = False) -> None:
+    """Move the clock's samples to the record, with or without their spans; waits for the GPU if they were traced."""
+    for sample in clock.take(wait=True):
+        if not spans:
+            sample.events = []
         run.append(Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
 
 
@@ -124,9 +135,12 @@ def recording(run: Run) -> Iterator[None]:
     except KeyboardInterrupt:
         run.finish("interrupted")
         raise
-    except Exception as error:
-        run.finish("failed", error=f"{type(error).__name__}: {error}")
+    except RecordError:
         raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        run.finish("failed", error=said)
+        raise TargetFailed(f"{run.header['target']} failed: {said.splitlines()[0]} (its record: {run.path})") from error
 
 
 @contextmanager

@@ -26,11 +26,11 @@ class Batch(NamedTuple):
 class SumTree:
     """Draws indices in proportion to their priorities, many at a time.
 
-    A tree with 64 children per node instead of two: a hundred thousand leaves are three levels deep, so a batched draw or
-    update is a handful of tensor operations. Sums are recomputed from the children, so no error builds up.
+    A tree with 32 children per node instead of two: a million leaves are four levels deep, so a batched draw or update is a
+    handful of tensor operations. Sums are recomputed from the children, so no error builds up.
     """
 
-    FAN = 64
+    FAN = 32
 
     def __init__(self, capacity: int, device: torch.device) -> None:
         self.levels: list[Tensor] = []
@@ -54,20 +54,27 @@ class SumTree:
         self.levels[0][index] = priority
         for below, above in zip(self.levels, self.levels[1:], strict=False):
             index = index // self.FAN
-            above[index] = below.view(-1, self.FAN)[index].sum(dim=1)
+            above[index] = below.view(-1, self.FAN).index_select(0, index).sum(dim=1)
+
+    def set_range(self, begin: int, end: int, priority: Tensor) -> None:
+        """Give neighbouring leaves one priority."""
+        self.levels[0][begin:end] = priority
+        for below, above in zip(self.levels, self.levels[1:], strict=False):
+            begin, end = begin // self.FAN, -(-end // self.FAN)
+            above[begin:end] = below.view(-1, self.FAN)[begin:end].sum(dim=1)
 
     def draw(self, positions: Tensor) -> Tensor:
         """The leaves [B] that the cumulative priorities `positions` [B], each in [0, total), fall into."""
         node = torch.zeros_like(positions, dtype=torch.int64)
         rest = positions
         for level in reversed(self.levels):
-            sums = level.view(-1, self.FAN)[node].cumsum(dim=1)
+            children = level.view(-1, self.FAN).index_select(0, node)
+            sums = children.cumsum(dim=1)
             # Rounding may push a position past the last child: then take the last one that has any priority.
             rest = torch.minimum(rest, sums[:, -1] * (1 - 1e-12))
-            child = (sums <= rest[:, None]).sum(dim=1)
-            before = torch.where(child > 0, sums.gather(1, (child - 1).clamp(min=0)[:, None])[:, 0], 0.0)
-            rest = rest - before
-            node = node * self.FAN + child
+            child = torch.searchsorted(sums, rest[:, None], right=True)
+            rest = rest - (sums.sub_(children)).gather(1, child)[:, 0]
+            node = node * self.FAN + child[:, 0]
         return node
 
 
@@ -122,8 +129,7 @@ class Replay:
             for steps in range(1, min(self.n_step, self.written + 1)):
                 self._extend(self._row(-steps), steps, reward, discount, next_obs, running)
         if self.tree is not None:
-            index = torch.arange(row.start, row.stop, device=self.device)
-            self.tree.set(index, self.top_priority.expand(self.num_envs))
+            self.tree.set_range(row.start, row.stop, self.top_priority)
         self.written += 1
 
     def _extend(self, row: slice, steps: int, reward: Tensor, discount: Tensor, next_obs: Tensor, running: Tensor) -> None:

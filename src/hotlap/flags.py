@@ -1,0 +1,101 @@
+"""Flags: a verb's own, and beside them those of the system's config."""
+
+import dataclasses
+import inspect
+from contextlib import redirect_stderr
+from io import StringIO
+from typing import Any
+
+import tyro
+
+from hotlap.errors import UsageError
+from hotlap.record import load
+
+
+def parse(kind: type, verb: str, argv: list[str]) -> Any:
+    """The verb's flags. tyro draws its complaints as a box; we say the same in one line."""
+    complaint = StringIO()
+    try:
+        with redirect_stderr(complaint):
+            return tyro.cli(kind, prog=f"hotlap {verb}", args=argv, description=inspect.cleandoc(kind.__doc__ or ""))
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        lines = [line.strip("│ ") for line in complaint.getvalue().splitlines() if line.startswith("│")]
+        said = " ".join(line for line in lines if line.strip("─ ") and not line.startswith("For full helptext"))
+        said = said.partition(" Argument helptext:")[0]
+        raise UsageError(f"{said or complaint.getvalue().strip()} (hotlap {verb} --help lists the flags)") from None
+
+
+def with_config(kind: type, argv: list[str]) -> type:
+    """The verb's flags and, beside them, those of the system's config: the preset's values are the defaults.
+
+    The target and the preset (or the run to resume) decide which flags exist, so they are looked up before parsing.
+    """
+    from hotlap.systems import NAMES
+
+    if not argv or argv[0].startswith("-"):
+        named = next((argument for argument in argv if argument in NAMES), NAMES[0])
+        if not {"-h", "--help"} & set(argv) and named not in argv:
+            raise UsageError(f"name a target first: hotlap {kind.__name__.lower()} TARGET; targets: {', '.join(NAMES)}")
+        target = named
+    else:
+        target = argv[0]
+    found = system(target)
+    preset, resume = value_of("--preset", argv), value_of("--resume", argv)
+    if resume and (preset or value_of("--out", argv)):
+        raise UsageError("--resume goes on in the run's own folder with its own config: leave out --preset and --out")
+    config = _saved_config(found, resume) if resume else found.presets.get(preset or "fast", found.presets["fast"])
+    annotation = tyro.conf.OmitArgPrefixes[type(config)]  # type: ignore[misc,valid-type]
+    field = ("config", annotation, dataclasses.field(default=config))
+    combined = dataclasses.make_dataclass(kind.__name__, [field], bases=(kind,), frozen=True)
+    combined.__doc__ = kind.__doc__
+    return combined
+
+
+def _saved_config(system: Any, resume: str) -> Any:
+    saved = load(resume).header
+    if saved["target"] != system.name or saved["verb"] != "train":
+        raise UsageError(f"{resume} is a {saved['verb']} run of {saved['target']}, not a training run of {system.name}")
+    kind = type(system.presets["fast"])
+    unknown = sorted(set(saved["config"]) - {field.name for field in dataclasses.fields(kind)})
+    if unknown:
+        raise UsageError(f"{resume} was made by another version of hotlap: unknown config fields {', '.join(unknown)}")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in saved["config"].items()}
+    return kind(**values)
+
+
+def value_of(flag: str, argv: list[str]) -> str | None:
+    for i, argument in enumerate(argv):
+        if argument == flag and i + 1 < len(argv):
+            return argv[i + 1]
+        if argument.startswith(f"{flag}="):
+            return argument.removeprefix(f"{flag}=")
+    return None
+
+
+def system(name: str) -> Any:
+    from hotlap.systems import NAMES, load
+
+    if name not in NAMES:
+        raise UsageError(f"unknown target {name!r}{nearest(name, NAMES)}; targets: {', '.join(NAMES)}")
+    return load(name)
+
+
+def nearest(name: str, known: Any) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(known), 1)
+    return f" (did you mean {found[0]!r}?)" if found else ""
+
+
+def checked(config: Any) -> Any:
+    """The config, if its device can be used."""
+    if config.device != "cpu":
+        import torch
+
+        try:
+            torch.zeros(1, device=config.device)
+        except (RuntimeError, AssertionError) as error:
+            raise UsageError(f"--device {config.device} cannot be used: {str(error).splitlines()[0]}") from None
+    return config
