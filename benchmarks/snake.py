@@ -50,7 +50,8 @@ def main() -> None:
     met = doc["unattributed"] <= UNATTRIBUTED_GOAL and doc["overhead"] <= OVERHEAD_GOAL
     missed += not met
     print(
-        f"unattributed {doc['unattributed']:.2%}, cost of measuring {doc['overhead']:.2%} (counted {doc['overhead_counted']:.2%}, "
+        f"unattributed {doc['unattributed']:.2%}, cost of measuring {doc['overhead']:.2%} "
+        f"(counted {doc['overhead_counted']:.2%}, "
         f"measured/bare {ab['ratio']:.4f}, 95% {ab['ci95'][0]:.4f}-{ab['ci95'][1]:.4f}, {ab['pairs']} pairs)   "
         f"goal {UNATTRIBUTED_GOAL:.0%} and {OVERHEAD_GOAL:.0%}: {'met' if met else 'NOT met'}"
     )

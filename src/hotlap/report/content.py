@@ -63,7 +63,8 @@ def sections(doc: dict[str, Any], breakdown: bool = False) -> list[Section]:
 def _sections(doc: dict[str, Any], breakdown: bool) -> list[Section]:
     built: list[Section] = [Notes(doc["warnings"])] if doc["warnings"] else []
     if doc["stages"]:
-        built += [_stage_section(doc, breakdown), _throughput_section(doc), _facts_section(doc)]
+        tree, *over_time = _plots(doc)
+        built += [_stage_section(doc, breakdown), tree, _throughput_section(doc), *over_time, _facts_section(doc)]
     if doc["evaluation"]:
         built.append(_evaluation_section(doc))
     if doc["targets"]:
@@ -74,8 +75,6 @@ def _sections(doc: dict[str, Any], breakdown: bool) -> list[Section]:
         built.append(_modules_section(doc))
     if doc["functions"]:
         built.append(_functions_section(doc))
-    if doc["stages"]:
-        built += _plots(doc)
     built.append(_machine_section(doc))
     return built
 

@@ -45,9 +45,9 @@ def _figure(plot: Plot) -> dict[str, Any]:
     """A plotly figure: traces and layout, as plain data."""
     layout: dict[str, Any] = {
         "margin": {"l": 60, "r": 16, "t": 8, "b": 48},
-        "height": 320,
+        "height": 340,
         "hovermode": "x unified",
-        "legend": {"orientation": "h", "y": -0.25},
+        "legend": {"orientation": "h", "y": -0.35},
         "xaxis": {"title": {"text": plot.x_label}},
         "yaxis": {"title": {"text": plot.y_label}, "rangemode": "tozero"},
         "paper_bgcolor": "rgba(0,0,0,0)",
