@@ -312,7 +312,7 @@ def test_resuming_what_cannot_be_resumed(profiled):
 
 def test_without_a_compiler_the_reference_still_runs(tmp_path):
     environment = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "CC": ""}
-    result = hotlap_cli("profile", "snake", cwd=tmp_path, code=2, **environment)
-    assert "no C compiler found" in result.stderr
-    flags = ["--no-turbo", "--env-only", "--num-envs", "4", "--iterations", "2"]
-    hotlap_cli("profile", "snake", *flags, cwd=tmp_path, **environment)
+    flags = ["--env-only", "--num-envs", "4", "--iterations", "2", "--json"]
+    result = hotlap_cli("profile", "snake", *flags, cwd=tmp_path, **environment)
+    assert "no C compiler found (looked for $CC, cc, gcc, clang)" in result.stderr
+    assert json.loads(result.stdout)["config"]["turbo"] is False  # the record says what ran

@@ -2,12 +2,14 @@
 
 import dataclasses
 import inspect
+import sys
 from contextlib import redirect_stderr
 from io import StringIO
 from typing import Any
 
 import tyro
 
+from hotlap.envs import engine
 from hotlap.errors import UsageError
 from hotlap.record import load
 
@@ -90,7 +92,10 @@ def nearest(name: str, known: Any) -> str:
 
 
 def checked(config: Any) -> Any:
-    """The config, if its device can be used."""
+    """The config as this machine can run it: refused if its device cannot be used, without turbo if nothing can compile."""
+    if config.turbo and engine.compiler() is None:
+        print(f"hotlap: {engine.NO_COMPILER}; running the Python reference (--no-turbo)", file=sys.stderr)
+        config = dataclasses.replace(config, turbo=False)
     if config.device != "cpu":
         import torch
 

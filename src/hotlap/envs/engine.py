@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hotlap.errors import KernelError
 
+NO_COMPILER = "no C compiler found (looked for $CC, cc, gcc, clang): install one to run the fast kernel"
 ENGINE = Path(__file__).with_name("engine.c")
 # No contraction into fused multiply-adds: the kernel must round like the Python reference.
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-pthread")
@@ -72,10 +73,7 @@ def build(kernel: Path, defines: dict[str, int | float]) -> Path:
     """Compile a kernel header into a shared library, or find it in the cache."""
     cc = compiler()
     if cc is None:
-        raise KernelError(
-            "no C compiler found (looked for $CC, cc, gcc, clang): install one, or use turbo=False (--no-turbo) for the "
-            "Python reference"
-        )
+        raise KernelError(f"{NO_COMPILER}, or use turbo=False for the Python reference")
     macros = _macros(defines)
     library = cache_folder() / f"{identity(kernel, defines)}-{_hash(*FLAGS, compiler_version(cc), _cpu())}.so"
     if not library.exists():
