@@ -286,6 +286,18 @@ def test_ranges_reach_torch_profiler():
         StageClock(ranges="smoke signals")
 
 
+def test_ranges_reach_nvtx_or_say_that_there_is_none():
+    torch = pytest.importorskip("torch")
+    if torch.version.cuda:
+        clock = StageClock(ranges="nvtx")
+        with clock.iteration(), clock.stage(stages.UPDATE):
+            pass
+        assert clock.take()[0].calls == {"update": 1}
+    else:
+        with pytest.raises(ValueError, match="no NVTX"):
+            StageClock(ranges="nvtx")
+
+
 def test_the_stage_tree_is_whole():
     for stage in stages.STAGES.values():
         assert stage.parent is None or stages.STAGES[stage.parent].parent is None

@@ -300,6 +300,10 @@ def _ranges(kind: str | None) -> tuple[Callable[[str], Any] | None, Callable[[],
     import torch
 
     if kind == "nvtx":
+        try:
+            torch.cuda.nvtx.mark("hotlap")  # type: ignore[no-untyped-call]
+        except RuntimeError:
+            raise ValueError("ranges: this build of torch has no NVTX") from None
         return torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop
     if kind != "profiler":
         raise ValueError(f"ranges must be 'profiler' or 'nvtx', not {kind!r}")
