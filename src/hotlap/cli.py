@@ -173,17 +173,15 @@ class Profile:
     """Print one JSON document."""
 
 
-def profile(args: Any) -> int:
+def _options(args: Any) -> Any:
     from hotlap.profile import Options
-    from hotlap.profile import profile as run_profile
-    from hotlap.report.document import document
     from hotlap.report.targets import Target
 
     for text in args.target:
         Target.parse(text)
     if args.iterations < 1 or args.warmup < 0 or (args.seconds is not None and args.seconds <= 0):
         raise UsageError("--iterations must be at least 1, --warmup at least 0, --seconds more than 0")
-    options = Options(
+    return Options(
         iterations=args.iterations,
         warmup=args.warmup,
         seconds=args.seconds,
@@ -193,6 +191,13 @@ def profile(args: Any) -> int:
         targets=tuple(args.target),
         ranges=args.ranges,
     )
+
+
+def profile(args: Any) -> int:
+    from hotlap.profile import profile as run_profile
+    from hotlap.report.document import document
+
+    options = _options(args)
     with _progress() as progress:
         task = progress.add_task(f"profile {args.what}", total=None)
 
@@ -207,6 +212,26 @@ def profile(args: Any) -> int:
     if run.header["status"] == "interrupted":
         return 130
     return 0 if all(target["passed"] for target in doc["targets"]) else 1
+
+
+def profile_script(argv: list[str]) -> int:
+    from hotlap.probe.script import profile_script as run_script
+    from hotlap.report.document import document
+
+    ours, _, script_arguments = _split(argv, "--")
+    module = ours[0] == "-m"
+    args = flags.parse(Profile, "profile", ours[1:] if module else ours)
+    run, code = run_script(args.what, script_arguments, _options(args), module, args.out, quiet=args.json)
+    doc = document(run)
+    _show(doc, args.json, args.breakdown)
+    if not args.json:
+        print(f"\nas a page: hotlap report {run.path} --format html")
+    return code or (0 if all(target["passed"] for target in doc["targets"]) else 1)
+
+
+def _split(argv: list[str], at: str) -> tuple[list[str], str, list[str]]:
+    place = argv.index(at) if at in argv else len(argv)
+    return argv[:place], at, argv[place + 1 :]
 
 
 # -- report --
@@ -297,6 +322,8 @@ def _run(argv: list[str]) -> int:
     if verb not in VERBS:
         raise UsageError(f"unknown verb {verb!r}{flags.nearest(verb, VERBS)}; verbs: {', '.join(VERBS)}")
     kind, function = VERBS[verb]
+    if verb == "profile" and flags.is_script(rest):
+        return profile_script(rest)
     if verb in ("train", "profile"):
         kind = flags.with_config(kind, rest)
     return function(flags.parse(kind, verb, rest))

@@ -67,6 +67,11 @@ def _saved_config(system: Any, resume: str) -> Any:
     return kind(**values)
 
 
+def is_script(argv: list[str]) -> bool:
+    """Whether the target is a script or `-m module` rather than a system."""
+    return bool(argv) and (argv[0] == "-m" or argv[0].endswith(".py"))
+
+
 def value_of(flag: str, argv: list[str]) -> str | None:
     for i, argument in enumerate(argv):
         if argument == flag and i + 1 < len(argv):

@@ -81,9 +81,11 @@ def _sections(doc: dict[str, Any], breakdown: bool) -> list[Section]:
 
 def headline(doc: dict[str, Any]) -> str:
     """One line that names the run."""
-    what = "environments only" if doc["env_only"] else doc["config"].get("device", "")
-    turbo = "turbo" if doc["config"].get("turbo") else "no turbo"
-    return f"{doc['verb']} {doc['target']} · {what} · {turbo} · {doc['status']}"
+    parts = [f"{doc['verb']} {doc['target']}"]
+    if "device" in doc["config"]:
+        parts += ["environments only" if doc["env_only"] else doc["config"]["device"]]
+        parts += ["turbo" if doc["config"].get("turbo") else "no turbo"]
+    return " · ".join([*parts, doc["status"]])
 
 
 def _stage_section(doc: dict[str, Any], breakdown: bool) -> Table:

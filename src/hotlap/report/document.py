@@ -209,6 +209,8 @@ def _warnings(run: Run, result: dict[str, Any], walls: Sequence[float]) -> list[
         found.append("The run was interrupted: this report covers what it had recorded.")
     if result["status"] == "failed":
         found.append(f"The run failed: {result['error']}")
+    if "script" in run.header["config"] and not result["counts"][ENV_STEPS] and not result["counts"][UPDATES]:
+        found.append("No environment step and no update was seen: hotlap found no RL in this script.")
     if not walls:
         found.append("No iteration was completed after warm-up, so there is nothing to show.")
     elif len(walls) < FEW:

@@ -1,0 +1,67 @@
+"""Profile a user's own script, unchanged, in a fresh Python process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hotlap import machine
+from hotlap.errors import UsageError
+from hotlap.probe.timeline import Timeline
+from hotlap.profile import Options
+from hotlap.record import Run, load
+
+
+def profile_script(
+    script: str, arguments: list[str], options: Options, module: bool = False, out: Path | None = None, quiet: bool = False
+) -> tuple[Run, int]:
+    """Run `python script arguments` under the probe; its record and its exit code. `quiet` sends its stdout to stderr."""
+    if not module and not Path(script).is_file():
+        raise UsageError(f"no script {script!r}")
+    run = Run.create(
+        "profile",
+        Path(script).name,
+        {"script": script, "arguments": arguments},
+        machine.facts(),
+        out,
+        gpu_timing="host time only",
+        stage_cost=event_cost(),
+        targets=list(options.targets),
+    )
+    spec: dict[str, Any] = {
+        "run": str(run.path.resolve()),
+        "script": script,
+        "module": module,
+        "iterations": options.iterations,
+        "seconds": options.seconds,
+        "warmup": options.warmup,
+    }
+    path = run.path / "probe.json"
+    path.write_text(json.dumps(spec))
+    command = [sys.executable, "-m", "hotlap.probe.child", str(path), *arguments]
+    with subprocess.Popen(command, stdout=sys.stderr if quiet else None) as process:
+        while True:
+            try:
+                code = process.wait()
+                break
+            except KeyboardInterrupt:  # the terminal has sent it to the script too: let that end as it wants to
+                continue
+    run = load(run.path)
+    if run.header["status"] == "running":
+        run.finish("interrupted" if code in (130, -2) else "failed", error=f"the script ended with exit code {code}")
+    return run, max(code, 1) if code < 0 else code  # a signal's number is no exit code
+
+
+def event_cost(rounds: int = 2_000) -> float:
+    """Seconds that reporting one event costs."""
+    import time
+
+    timeline = Timeline()
+    begin = time.perf_counter()
+    for _ in range(rounds):
+        timeline.forward_begins(1, False)
+        timeline.forward_ends()
+        timeline.environment_begins("collect/env_step")
+        timeline.environment_ends("collect/env_step", 1)
+    return (time.perf_counter() - begin) / (2 * rounds)

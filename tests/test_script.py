@@ -1,0 +1,152 @@
+"""`hotlap profile train.py` on real scripts: plain torch and gymnasium, and Stable-Baselines3; and on bad ones."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+TRUTH = '''
+"""Every stage burns a known time; the script adds up what it really burnt, by its own clock."""
+import atexit, json, sys, time
+import gymnasium, numpy as np, torch
+burnt = {}
+def burn(stage, seconds):
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds: pass
+    burnt[stage] = burnt.get(stage, 0) + time.perf_counter() - begin
+class Env(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,)); action_space = gymnasium.spaces.Discrete(2); t = 0
+    def reset(self, seed=None, options=None): return np.zeros(3, np.float32), {}
+    def step(self, action):
+        burn("collect/env_step", 0.004); self.t += 1
+        return np.zeros(3, np.float32), 0.0, self.t % 10 == 0, False, {}
+class Net(torch.nn.Module):
+    def __init__(self): super().__init__(); self.layer = torch.nn.Linear(3, 2)
+    def forward(self, x): burn("update/loss" if torch.is_grad_enabled() else "collect/act", 0.002); return self.layer(x)
+env, net = gymnasium.wrappers.TimeLimit(Env(), 1000), Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+obs, _ = env.reset()
+total = 0
+for iteration in range(int(sys.argv[1])):
+    for _ in range(10):
+        with torch.no_grad(): action = net(torch.from_numpy(obs)[None]).argmax().item()
+        burn("collect/act", 0.001)
+        obs, *_ = env.step(action); total += 1
+        burn("collect/store", 0.002)
+    with torch.no_grad(): net(torch.from_numpy(obs)[None])
+    burn("advantage", 0.006); burnt["collect/act"] -= 0.002; burnt["advantage"] = burnt["advantage"] + 0.002
+    for _ in range(5):
+        burn("sample", 0.003) if _ else None
+        loss = net(torch.zeros(16, 3)).sum()
+        burn("update/loss", 0.003)
+        optimizer.zero_grad(); loss.backward()
+        burn("update/optimizer", 0.002)
+        optimizer.step()
+json.dump({"burnt": burnt, "total": total, "argv": sys.argv, "name": __name__}, open("truth.json", "w"))
+print("finished", total)
+'''
+
+SB3 = """
+import json, sys, torch
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.env_util import make_vec_env
+torch.set_num_threads(1)
+if sys.argv[1] == "ppo":
+    envs = make_vec_env("CartPole-v1", 4, seed=0)
+    model = PPO("MlpPolicy", envs, n_steps=64, batch_size=64, n_epochs=2, seed=0, device="cpu")
+else:
+    model = DQN("MlpPolicy", "CartPole-v1", learning_starts=100, seed=0, device="cpu")
+model.learn(int(sys.argv[2]))
+weights = [p.double().sum().item() for p in model.policy.parameters()]
+json.dump({"steps": model.num_timesteps, "weights": weights}, open("result.json", "w"))
+"""
+
+
+def run(folder, *arguments, code=0):
+    command = [sys.executable, "-m", "hotlap", "profile", *arguments]
+    environment = {**os.environ, "COLUMNS": "100"}
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=180)
+    assert result.returncode == code, result.stderr + result.stdout
+    return result
+
+
+def write(folder, text, name="train.py"):
+    (folder / name).write_text(text)
+    return name
+
+
+def test_shares_equal_what_the_script_burnt(tmp_path):
+    result = run(tmp_path, write(tmp_path, TRUTH), "--iterations", "1000", "--warmup", "0", "--json", "--", "30")
+    doc = json.loads(result.stdout)
+    truth = json.loads((tmp_path / "truth.json").read_text())
+    assert "finished 300" in result.stderr  # with --json the script's own output is moved aside
+    assert truth["argv"] == ["train.py", "30"]
+    assert truth["name"] == "__main__"
+    assert doc["counts"] == {"env_steps": truth["total"], "updates": 150, "episodes": 30}
+    whole = sum(truth["burnt"].values())
+    for stage, seconds in truth["burnt"].items():
+        assert doc["stages"][stage]["share"] == pytest.approx(seconds / whole, abs=0.03), stage
+    assert doc["unattributed"] < 0.05
+    assert sum(row["share"] for row in doc["stages"].values()) == pytest.approx(1, abs=0.005)
+    assert "burn" in doc["hot_lines"][0]["function"]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "steps", "present"),
+    [
+        (
+            "ppo",
+            4_096,
+            {"collect/act", "collect/env_step", "collect/store", "advantage", "sample", "update/loss", "update/backward"},
+        ),
+        ("dqn", 1_500, {"collect/env_step", "collect/store", "sample", "update/loss", "update/backward", "update/optimizer"}),
+    ],
+)
+def test_stable_baselines3_unchanged(algorithm, steps, present, tmp_path):
+    pytest.importorskip("stable_baselines3")
+    script = write(tmp_path, SB3)
+    flags = ["--iterations", "1000", "--warmup", "0", "--json", "--", algorithm, str(steps)]
+    doc = json.loads(run(tmp_path, script, *flags).stdout)
+    probed = json.loads((tmp_path / "result.json").read_text())
+    subprocess.run([sys.executable, script, algorithm, str(steps)], cwd=tmp_path, check=True, capture_output=True)
+    bare = json.loads((tmp_path / "result.json").read_text())
+    assert probed == bare  # the probe changes nothing
+    assert doc["counts"]["env_steps"] == bare["steps"]
+    assert present <= doc["stages"].keys()
+    assert doc["unattributed"] < 0.05
+
+
+def test_a_script_is_stopped_when_enough_was_measured(tmp_path):
+    guard = "import atexit, pathlib\natexit.register(lambda: pathlib.Path('ended').write_text('yes'))\n"
+    result = run(tmp_path, write(tmp_path, guard + TRUTH), "--iterations", "3", "--", "100000")
+    assert "Where the time went" in result.stdout
+    assert (tmp_path / "ended").read_text() == "yes"  # its clean-up ran
+    assert not (tmp_path / "truth.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("import helper\nraise RuntimeError(helper.WORD)", 1, "RuntimeError: from beside the script"),
+        ("import sys\nsys.exit(7)", 7, "nothing to show"),
+        ("import sys\nsys.exit('went wrong')", 1, "went wrong"),
+        ("print('hello')", 0, "hello"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", 1, "exit code -9"),
+        ("this is no python", 1, "SyntaxError"),
+    ],
+)
+def test_scripts_that_end_badly_or_hold_no_rl(text, code, said, tmp_path):
+    write(tmp_path, "WORD = 'from beside the script'", "helper.py")
+    result = run(tmp_path, write(tmp_path, text), code=code)
+    assert said in result.stdout + result.stderr
+    assert "hotlap/" not in result.stderr  # no frames of ours in the script's traceback
+    assert "No environment step and no update was seen" in result.stdout
+
+
+def test_modules_and_missing_scripts(tmp_path):
+    write(tmp_path, "import sys\nprint('ran', sys.argv[1:], __name__)", "job.py")
+    assert "ran ['--x', '1'] __main__" in run(tmp_path, "-m", "job", "--", "--x", "1").stdout
+    result = run(tmp_path, "nowhere.py", code=2)
+    assert result.stderr.strip() == "hotlap: no script 'nowhere.py'"
