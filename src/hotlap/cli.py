@@ -143,10 +143,11 @@ class Profile:
 
     Example: hotlap profile snake --iterations 20 --breakdown
     Example: hotlap profile snake --target "iteration_time<5s" --target "memory<2GB" --json
+    Example: hotlap profile train.py --seconds 30 -- --its --own flags
     """
 
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
-    """Which system: see `hotlap systems`."""
+    """Which system (see `hotlap systems`), or a script such as train.py; -m MODULE for a module."""
     preset: Literal["fast", "seed"] = "fast"
     """`fast`, or `seed`: as the original report had it."""
     iterations: int = 10

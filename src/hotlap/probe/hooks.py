@@ -118,6 +118,8 @@ def patch_torch(torch: ModuleType, timeline: Timeline) -> None:
 
     def around_forward(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if timeline.inside:  # first, and without a call: most modules are parts of another
+                return original(module, *args, **kwargs)
             first = args[0] if args else None
             rows = first.shape[0] if isinstance(first, Tensor) and first.dim() else 0
             if not timeline.forward_begins(rows, is_grad_enabled()):
@@ -165,7 +167,7 @@ def patch_environments(base: type, timeline: Timeline) -> None:
     def around(path: str, steps: Callable[[Any], int]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def decorate(original: Callable[..., Any]) -> Callable[..., Any]:
             def call(env: Any, *args: Any, **kwargs: Any) -> Any:
-                if not timeline.environment_begins(path):
+                if timeline.inside or not timeline.environment_begins(path):
                     return original(env, *args, **kwargs)
                 result = None
                 try:

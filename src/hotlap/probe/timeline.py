@@ -61,7 +61,7 @@ class Timeline:
         self._calls: dict[str, int] = {}
         self._counts: dict[str, float] = {}
         self._pending: list[_Pending] = [_Pending(_START)]
-        self._inside = 0  # depth of regions: what happens in an environment's step is the environment's
+        self.inside = 0  # depth of regions: what happens in an environment's step is the environment's
         self._region = ""
         self._act_rows = -1  # rows of the last forward pass that chose actions
         self._learned = False
@@ -73,7 +73,7 @@ class Timeline:
 
         Every `..._begins` returns False if it happens inside something else or on another thread; then it has no end.
         """
-        if self._inside or threading.get_ident() != self._thread:
+        if self.inside or threading.get_ident() != self._thread:
             return False
         self._to_pending()
         self._enter(path)
@@ -84,7 +84,7 @@ class Timeline:
 
     def environment_begins(self, path: str) -> bool:
         """An environment steps or resets; the outermost one counts."""
-        if self._inside or threading.get_ident() != self._thread:
+        if self.inside or threading.get_ident() != self._thread:
             return False
         self._to_pending()
         self._settle_before_env()
@@ -101,19 +101,19 @@ class Timeline:
 
     def forward_begins(self, rows: int, gradients: bool) -> bool:
         """An outermost forward pass begins."""
-        if self._inside or threading.get_ident() != self._thread:
+        if self.inside or threading.get_ident() != self._thread:
             return False
         self._to_pending()
         self._pending.append(_Pending(_GRAD_FORWARD if gradients else _FORWARD, rows))
-        self._inside += 1
+        self.inside += 1
         return True
 
     def forward_ends(self) -> None:
         self._to_pending()
-        self._inside -= 1
+        self.inside -= 1
 
     def backward_begins(self) -> bool:
-        if self._inside or threading.get_ident() != self._thread:
+        if self.inside or threading.get_ident() != self._thread:
             return False
         self._to_pending()
         self._settle_before_backward()
@@ -125,7 +125,7 @@ class Timeline:
         self._pending = [_Pending(_AFTER_BACKWARD)]
 
     def optimizer_begins(self) -> bool:
-        if self._inside or threading.get_ident() != self._thread:
+        if self.inside or threading.get_ident() != self._thread:
             return False
         self._to_pending()
         for pending in self._pending:  # clipping lies between the gradients and the step
@@ -142,7 +142,7 @@ class Timeline:
 
     def phase_begins(self, path: str) -> None:
         """A framework's adapter knows that `collect` or `update` begins here: what no event claims is the phase's own."""
-        if self._inside or threading.get_ident() != self._thread:
+        if self.inside or threading.get_ident() != self._thread:
             return
         self._to_pending()
         for pending in self._pending:
@@ -215,14 +215,14 @@ class Timeline:
         self._last = now
 
     def _enter(self, path: str) -> None:
-        self._inside += 1
+        self.inside += 1
         self._region = path
 
     def _leave(self, path: str) -> None:
         now = self._now()
         self._charge(path, now - self._last)
         self._last = now
-        self._inside -= 1
+        self.inside -= 1
         self._region = ""
 
     def _charge(self, path: str, amount: int) -> None:

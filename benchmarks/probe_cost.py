@@ -1,0 +1,70 @@
+"""What profiling a script costs its own loop: hotlap against other profilers, in turns, on the same scripts.
+
+    python benchmarks/probe_cost.py
+
+Each contender runs the script in a fresh process; the script itself says how many steps per second its loop made.
+"""
+
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from side_by_side import err, save, speedup
+
+SCRIPTS = Path(__file__).with_name("scripts")
+STEPS = {"sb3_ppo.py": 20_480, "plain_ppo.py": 40_960}
+ROUNDS = 7
+BIN = Path(sys.executable).parent
+
+
+def contenders(folder: Path) -> dict[str, list[str]]:
+    """Command prefixes; the script and its arguments follow. Other profilers take part if they are installed."""
+    python = str(BIN / "python")
+    found = {
+        "bare": [python],
+        "hotlap": [str(BIN / "hotlap"), "profile", "--", python],
+        "pyinstrument": [python, "-m", "pyinstrument", "-o", str(folder / "pyinstrument.txt")],
+        "py-spy": [str(BIN / "py-spy"), "record", "-o", str(folder / "py-spy.svg"), "--", python],
+        "viztracer": [str(BIN / "viztracer"), "-o", str(folder / "viztracer.json"), "--quiet"],
+        "scalene": [python, "-m", "scalene", "run", "--cpu-only", "-o", str(folder / "scalene.json")],
+    }
+    return {name: command for name, command in found.items() if name == "bare" or (BIN / name).exists() or shutil.which(name)}
+
+
+def seconds_per_step(name: str, prefix: list[str], script: str, folder: Path) -> float:
+    arguments = [str(SCRIPTS / script), str(STEPS[script])]
+    command = [*prefix, *arguments]
+    if name == "hotlap":
+        out = tempfile.mkdtemp(dir=folder)
+        command = [str(BIN / "hotlap"), "profile", arguments[0], "--seconds", "600", "--out", f"{out}/run", "--", arguments[1]]
+    if name == "scalene":
+        command = [*prefix, arguments[0], "---", arguments[1]]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout
+    return 1 / float(next(line.split()[1] for line in output.splitlines() if line.startswith("steps_per_s")))
+
+
+def main() -> None:
+    coin = random.Random(0)
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        racers = contenders(folder)
+        for script in STEPS:
+            samples: dict[str, list[float]] = {racer: [] for racer in racers}
+            for number in range(ROUNDS):
+                err.print(f"{script}: round {number + 1} of {ROUNDS}")
+                for racer in coin.sample(list(racers), len(racers)):
+                    samples[racer].append(seconds_per_step(racer, racers[racer], script, folder))
+            for racer in racers:
+                if racer != "bare":
+                    pair = {"bare": samples["bare"], racer: samples[racer]}
+                    results[f"{script}: {racer} / bare, time"] = speedup(pair, racer, "bare")
+    save("probe_cost", "python benchmarks/probe_cost.py", results)
+
+
+if __name__ == "__main__":
+    main()
