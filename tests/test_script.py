@@ -150,3 +150,5 @@ def test_modules_and_missing_scripts(tmp_path):
     assert "ran ['--x', '1'] __main__" in run(tmp_path, "-m", "job", "--", "--x", "1").stdout
     result = run(tmp_path, "nowhere.py", code=2)
     assert result.stderr.strip() == "hotlap: no script 'nowhere.py'"
+    result = run(tmp_path, "job.py", "--modules", "--detailed", code=2)
+    assert result.stderr.strip() == "hotlap: --modules, --detailed: only for systems, not for scripts"

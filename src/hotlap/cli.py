@@ -222,6 +222,9 @@ def profile_script(argv: list[str]) -> int:
     ours, _, script_arguments = _split(argv, "--")
     module = ours[0] == "-m"
     args = flags.parse(Profile, "profile", ours[1:] if module else ours)
+    unused = [f"--{name.replace('_', '-')}" for name in ("modules", "detailed", "env_only", "ranges") if getattr(args, name)]
+    if unused:
+        raise UsageError(f"{', '.join(unused)}: only for systems, not for scripts")
     run, code = run_script(args.what, script_arguments, _options(args), module, args.out, quiet=args.json)
     doc = document(run)
     _show(doc, args.json, args.breakdown)
