@@ -148,7 +148,7 @@ def test_targets_decide_the_exit_code(tmp_path):
 
 
 def test_seconds_instead_of_iterations(tmp_path):
-    flags = [*SMALL, "--seconds", "0.5", "--breakdown", "--ranges", "profiler"]
+    flags = [*SMALL, "--seconds", "0.5", "--breakdown"]
     result = hotlap_cli("profile", "snake", *flags, cwd=tmp_path)
     assert "backward" in result.stdout
 

@@ -193,6 +193,12 @@ def test_an_iteration_may_not_begin_inside_a_stage(time):
         pass
 
 
+def test_an_iteration_may_not_begin_inside_another(time):
+    clock = StageClock(now=time)
+    with clock.iteration(), pytest.raises(RuntimeError, match="inside another one"), clock.iteration():
+        pass
+
+
 def test_time_between_iterations_belongs_to_none(time):
     clock = StageClock(now=time)
     for _ in range(2):

@@ -247,6 +247,8 @@ def test_turbo_and_reference_train_to_the_same_bits():
         ({"updates_per_step": float("inf")}, "updates-per-step must be at least 0, not inf"),
         ({"batch_size": 0}, "batch-size must be at least 1, not 0"),
         ({"hidden": ()}, "hidden must be one or more layers"),
+        ({"gamma": 3.0}, "gamma must be from 0 to 1, not 3.0"),
+        ({"buffer_size": 10**15}, "a buffer of 1,000,000,000,000,000 transitions does not fit into memory"),
     ],
 )
 def test_configs_that_cannot_work_are_refused(changes, message):
@@ -355,5 +357,5 @@ def test_damaged_checkpoints_are_clear_errors(tmp_path):
         checkpoint.load(tmp_path)
     path.unlink()
     path.mkdir()
-    with pytest.raises(RecordError, match="the checkpoint before it is kept"):
+    with pytest.raises(RecordError, match="cannot write"):
         checkpoint.save(tmp_path, {"a": np.arange(3)}, {"n": 1}, {})

@@ -418,6 +418,12 @@ def test_bad_actions_step_nothing(turbo):
     np.testing.assert_array_equal(env.state()["envs"], before)
 
 
+@pytest.mark.parametrize("seed", [1.5, "a", -1, 2**70, [1, 2], [1, 2, "x"]])
+def test_bad_seeds(seed):
+    with pytest.raises(ValueError, match="seed must be a whole number >= 0, or one for each of the 3 environments"):
+        hotlap.make_vec("snake", 3).reset(seed=seed)
+
+
 def test_unknown_game():
     with pytest.raises(ValueError, match="unknown environment 'snak'; choose one of snake"):
         hotlap.make_vec("snak")

@@ -62,7 +62,7 @@ def systems(args: Systems) -> int:
         for first, (preset, note) in zip([True] + [False] * len(s.presets), s.preset_notes.items(), strict=False)
     ]
     table = Table("Systems", ("name", "algorithm", "preset", "what it is"), rows, "hotlap train NAME, hotlap profile NAME")
-    terminal.render("; ".join(f"{s.name}: {s.summary}" for s in found), [table], Console())
+    terminal.render("; ".join(f"{s.name}: {s.summary}" for s in found), [table], terminal.Output())
     return 0
 
 
@@ -74,10 +74,11 @@ class Train:
     """Train a system: progress bar, TensorBoard, checkpoints, evaluation.
 
     Example: hotlap train snake --preset fast --seed 1
+
     Example: hotlap train snake --resume latest
     """
 
-    target: Annotated[str, tyro.conf.Positional]
+    target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
     """Which system: see `hotlap systems`."""
     preset: Literal["fast", "seed"] = "fast"
     """`fast`, or `seed`: as the original report had it."""
@@ -102,11 +103,17 @@ def train(args: Any) -> int:
     system = flags.system(args.target)
     config = flags.checked(args.config)
     started = time.monotonic()
+    resume = find(args.resume) if args.resume else None
+    if resume and not (resume / "checkpoint.safetensors").exists():
+        err.print(f"{resume} has no checkpoint yet: it begins again", highlight=False)
     with _progress(TextColumn("{task.fields[shown]}")) as progress:
         task = progress.add_task(f"train {system.name}", total=config.total_steps, shown="")
         last = {"steps": 0.0, "time": time.monotonic()}
 
         def report(shown: dict[str, float]) -> None:
+            if "evaluating" in shown:
+                progress.update(task, completed=0, total=None, shown=f"evaluating {shown['evaluating']} episodes")
+                return
             now = time.monotonic()
             rate = (shown["env_steps"] - last["steps"]) / max(now - last["time"], 1e-9) if last["steps"] else 0.0
             last.update(steps=shown["env_steps"], time=now)
@@ -118,7 +125,7 @@ def train(args: Any) -> int:
             system,
             config,
             out=args.out,
-            resume=find(args.resume) if args.resume else None,
+            resume=resume,
             checkpoint_seconds=args.checkpoint_seconds,
             evaluate_every=args.evaluate_every,
             evaluation_episodes=args.evaluation_episodes,
@@ -130,7 +137,11 @@ def train(args: Any) -> int:
     doc |= {"checkpoint": str(run.path / "checkpoint.safetensors"), "seconds": time.monotonic() - started}
     _show(doc, args.json, breakdown=False, only=("Where the time went", "Throughput", "Evaluation"))
     if not args.json:
-        print(f"trained for {doc['seconds']:.0f} s; record {run.path}; TensorBoard events in {run.path / 'tensorboard'}")
+        evaluating = doc["evaluation_seconds"] or 0.0
+        print(
+            f"\n{doc['seconds']:.0f} s in all: {doc['iteration_seconds']:.0f} s in iterations (warm-up included), "
+            f"{evaluating:.0f} s evaluating, the rest starting and saving\nrecord: {run.path} (with TensorBoard events)"
+        )
     return 130 if run.header["status"] == "interrupted" else 0
 
 
@@ -142,7 +153,9 @@ class Profile:
     """Measure where the time of training goes, stage by stage.
 
     Example: hotlap profile snake --iterations 20 --breakdown
+
     Example: hotlap profile snake --target "iteration_time<5s" --target "memory<2GB" --json
+
     Example: hotlap profile train.py --seconds 30 -- --its --own flags
     """
 
@@ -166,8 +179,8 @@ class Profile:
     """Time the bare environments with random actions, no learning."""
     target: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A limit such as "iteration_time<5s" or "memory<2GB"; a missed one makes the exit code 1. May be repeated."""
-    ranges: Literal["profiler", "nvtx"] | None = None
-    """Also announce stages to torch.profiler or Nsight."""
+    ranges: Literal["nvtx"] | None = None
+    """Also announce stages as NVTX ranges, for a run under Nsight."""
     out: Path | None = None
     """Folder for the record; a new one under .hotlap/runs if not given."""
     json: Switch = False
@@ -182,6 +195,8 @@ def _options(args: Any) -> Any:
         Target.parse(text)
     if args.iterations < 1 or args.warmup < 0 or (args.seconds is not None and args.seconds <= 0):
         raise UsageError("--iterations must be at least 1, --warmup at least 0, --seconds more than 0")
+    if args.env_only and (args.modules or args.detailed):
+        raise UsageError("--env-only runs no network: leave out --modules and --detailed")
     return Options(
         iterations=args.iterations,
         warmup=args.warmup,
@@ -248,7 +263,7 @@ class Report:
     Example: hotlap report latest --format html
     """
 
-    run: Annotated[str, tyro.conf.Positional] = "latest"
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = "latest"
     """A run's folder, its id, or "latest"."""
     format: Literal["terminal", "md", "html", "json", "trace"] = "terminal"
     """html and trace are written to files, the others to stdout."""
@@ -357,7 +372,7 @@ def _show(doc: dict[str, Any], as_json: bool, breakdown: bool, only: tuple[str, 
     sections = content.sections(doc, breakdown)
     if only:
         sections = [s for s in sections if isinstance(s, content.Notes) or getattr(s, "title", "") in only]
-    terminal.render(content.headline(doc), sections, Console())
+    terminal.render(content.headline(doc), sections, terminal.Output())
 
 
 def _print_json(doc: dict[str, Any]) -> None:

@@ -168,7 +168,7 @@ class StageClock:
         self._counts: dict[str, float] = {}
         self._plain: dict[str, _Stage] = {}
         self._rich: dict[str, _Stage] = {}
-        self._tracing = False
+        self._tracing = self._open = False
         self._events: list[tuple[str, int, int]] = []
         self._new_event = gpu_event
         self._spare: list[Any] = []  # CUDA events to use again
@@ -219,11 +219,12 @@ class StageClock:
             yield
             return
         owner = self._local.thread
-        if owner.node is not owner.root:
-            raise RuntimeError(f"an iteration cannot begin inside the stage {owner.node.path!r}")
+        if owner.node is not owner.root or self._open:
+            inside = f"the stage {owner.node.path!r}" if owner.node is not owner.root else "another one"
+            raise RuntimeError(f"an iteration cannot begin inside {inside}")
         for thread in self._threads:
             thread.root.drain({}, {}, {})
-        self._owner, self._tracing = owner, trace
+        self._owner, self._tracing, self._open = owner, trace, True
         self._counts, self._events, self._marks = {}, [], []
         sample = Sample(start=self._now() - self._origin)
         try:
@@ -231,7 +232,7 @@ class StageClock:
         finally:
             sample.wall = self._now() - self._origin - sample.start
             owner.node = owner.root
-            self._tracing = False
+            self._tracing = self._open = False
         owner.root.drain(sample.own, sample.total, sample.calls)
         self._drain_others(owner, sample)
         sample.counts, sample.events = self._counts, self._events

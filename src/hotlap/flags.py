@@ -48,9 +48,11 @@ def with_config(kind: type, argv: list[str]) -> type:
     if resume and (preset or value_of("--out", argv)):
         raise UsageError("--resume goes on in the run's own folder with its own config: leave out --preset and --out")
     config = _saved_config(found, resume) if resume else found.presets.get(preset or "fast", found.presets["fast"])
+    saved = load(resume).header.get("options", {}) if resume else {}  # how often to evaluate and the like, as it was
     annotation = tyro.conf.OmitArgPrefixes[type(config)]  # type: ignore[misc,valid-type]
     field = ("config", annotation, dataclasses.field(default=config))
-    combined = dataclasses.make_dataclass(kind.__name__, [field], bases=(kind,), frozen=True)
+    kept = [(f.name, f.type, dataclasses.field(default=saved[f.name])) for f in dataclasses.fields(kind) if f.name in saved]
+    combined = dataclasses.make_dataclass(kind.__name__, [*kept, field], bases=(kind,), frozen=True)
     combined.__doc__ = kind.__doc__
     return combined
 

@@ -101,7 +101,7 @@ class Run:
         run.lines = run.lines[:keep]
         write_atomically(path / "samples.jsonl", "".join(_encode(line) for line in run.lines))
         earlier = {"samples": len(run.lines), "machine": run.header["machine"]}
-        for name in ("error", "evaluation", "finished", "usage"):
+        for name in ("error", "evaluation", "evaluation_seconds", "finished", "usage"):
             run.header.pop(name, None)
         resumed = [*run.header.get("resumed", []), earlier]
         run.update(status="running", process=this_process(), resumed=resumed, **fields)

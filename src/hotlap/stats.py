@@ -88,8 +88,9 @@ def change_point(values: ArrayLike) -> int | None:
     """The index at which the level of a series changes most; None if one level explains it as well.
 
     Two levels are fitted at every split, by least squares. Values further than five spreads from the median are pulled in
-    first, so that one outlier is not a level. The best split must beat a single level by the Bayesian information criterion
-    with twice its price for two more parameters (a level and a position), because all positions were tried.
+    first, and the last value alone is no level, so that one outlier is none; the first alone may be one (a cold start).
+    The best split must beat a single level by the Bayesian information criterion with twice its price for two more
+    parameters (a level and a position), because all positions were tried.
     """
     x = _floats(values)
     n = len(x)
@@ -98,7 +99,7 @@ def change_point(values: ArrayLike) -> int | None:
         return None
     x = np.clip((x - np.median(x)) / spread, -5, 5)
     sums, squares = np.cumsum(x), np.cumsum(x**2)
-    split = np.arange(1, n)
+    split = np.arange(1, n - 1)
     left = squares[split - 1] - sums[split - 1] ** 2 / split
     right = squares[-1] - squares[split - 1] - (sums[-1] - sums[split - 1]) ** 2 / (n - split)
     best = int(np.argmin(left + right))

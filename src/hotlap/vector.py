@@ -110,15 +110,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        super().reset(seed=seed if isinstance(seed, int) else None)
         if seed is None and not self._started:
             seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
-        seeds = None
-        if seed is not None:
-            each = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
-            if len(each) != self.num_envs or not all(isinstance(s, int | np.integer) and s >= 0 for s in each):
-                raise ValueError(f"seed must be a whole number >= 0, or one for each of the {self.num_envs} environments")
-            seeds = np.array(each, np.uint64)
+        seeds = None if seed is None else self._seeds(seed)
+        super().reset(seed=seed if isinstance(seed, int) else None)
         start: Any = None
         if options and "board" in options:
             start = self._game.encode_start(options) if self.turbo else options
@@ -126,6 +121,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.engine.reset(seeds, start, self._slot)
         self._started = True
         return self._slots[self._slot].obs, {}
+
+    def _seeds(self, seed: Any) -> NDArray[np.uint64]:
+        each = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
+        fine = isinstance(each, list | tuple | np.ndarray) and len(each) == self.num_envs
+        if not fine or not all(isinstance(s, int | np.integer) and 0 <= s < 2**64 for s in each):
+            raise ValueError(f"seed must be a whole number >= 0, or one for each of the {self.num_envs} environments")
+        return np.array(each, np.uint64)
 
     def step(
         self, actions: Any

@@ -28,6 +28,7 @@ class Table:
     columns: tuple[str, ...]  # a leading ">" aligns a column right
     rows: list[tuple[Cell, ...]]
     note: str = ""
+    crop: bool = False  # where the page is narrow, cut the last column rather than fold it
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,13 @@ def _throughput_section(doc: dict[str, Any]) -> Table:
 
 def _spark(doc: dict[str, Any], what: str, width: int = 30) -> str:
     """The rate of each window as a line of little bars."""
-    rates = np.array(doc["windows"][f"{what}_per_s"][-width:])
+    rates = np.array(_without_warmup(doc, doc["windows"][f"{what}_per_s"])[-width:])
     top = rates.max(initial=0.0)
     return "".join("▁▂▃▄▅▆▇█"[int(7 * rate / top)] for rate in rates) if top > 0 else ""
+
+
+def _without_warmup(doc: dict[str, Any], series: list[float]) -> list[float]:
+    return [value for value, phase in zip(series, doc["windows"]["phase"], strict=True) if phase != "warmup"]
 
 
 def _facts_section(doc: dict[str, Any]) -> Table:
@@ -192,8 +197,8 @@ def _hot_lines_section(doc: dict[str, Any]) -> Table:
         (units.share(line["share"]), line["stage"] or "-", line["where"], line["code"] or line["function"])
         for line in doc["hot_lines"]
     ]
-    note = "sampled; the innermost Python line; native code counts for the line that called it"
-    return Table("Hottest lines", (">share", "stage", "where", "code"), rows, note)
+    note = "sampled where Python can be interrupted: at calls and loop ends; native code counts for its caller"
+    return Table("Hottest lines", (">share", "stage", "where", "code"), rows, note, crop=True)
 
 
 def _modules_section(doc: dict[str, Any]) -> Table:
@@ -203,7 +208,8 @@ def _modules_section(doc: dict[str, Any]) -> Table:
         times = [units.seconds(module[way]) if module[way] else "-" for way in ("forward", "backward")]
         rows.append((name, f"{module['parameters']:,}", f"{module['calls']:,}", *times))
     columns = ("module", ">parameters", ">calls", ">forward", ">backward")
-    return Table("Modules", columns, rows, "a pass of its own with hooks; containers include what they contain")
+    note = "totals over two iterations with hooks, a pass of its own; containers include what they contain"
+    return Table("Modules", columns, rows, note)
 
 
 def _functions_section(doc: dict[str, Any]) -> Table:
@@ -212,18 +218,19 @@ def _functions_section(doc: dict[str, Any]) -> Table:
             units.seconds(row["total_seconds"]),
             units.seconds(row["own_seconds"]),
             f"{row['calls']:,}",
-            row["function"],
-            row["where"],
+            f"{row['function']}  {row['where']}",
         )
         for row in doc["functions"]
     ]
     note = "cProfile, a pass of its own that it slows down; all functions are in profile.pstats"
-    return Table("Functions", (">cumulative", ">own", ">calls", "function", "where"), rows, note)
+    return Table("Functions", (">cumulative", ">own", ">calls", "function"), rows, note, crop=True)
 
 
 def _plots(doc: dict[str, Any]) -> list[Section]:
     windows = doc["windows"]
     number = [float(i) for i in range(1, len(windows["time"]) + 1)]
+    when = _without_warmup(doc, windows["time"])
+    rates = {what: _without_warmup(doc, windows[f"{what}_per_s"]) for what in (ENV_STEPS, UPDATES, EPISODES)}
     shares = {path: [100 * value for value in values] for path, values in windows["shares"].items()}
     table = doc["stages"]
     return [
@@ -237,20 +244,20 @@ def _plots(doc: dict[str, Any]) -> list[Section]:
         ),
         Plot("Share of each stage over iterations", "area", "iteration", "% of wall time", number, shares),
         Plot(
-            "Env steps per second over time",
+            "Env steps per second after warm-up",
             "lines",
             "seconds since the start",
             "env steps per second",
-            windows["time"],
-            {"env steps": windows[f"{ENV_STEPS}_per_s"]},
+            when,
+            {"env steps": rates[ENV_STEPS]},
         ),
         Plot(
-            "Updates and episodes per second over time",
+            "Updates and episodes per second after warm-up",
             "lines",
             "seconds since the start",
             "per second",
-            windows["time"],
-            {"updates": windows[f"{UPDATES}_per_s"], "episodes": windows[f"{EPISODES}_per_s"]},
+            when,
+            {"updates": rates[UPDATES], "episodes": rates[EPISODES]},
         ),
     ]
 

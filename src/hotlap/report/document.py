@@ -49,6 +49,8 @@ def _document(run: Run) -> dict[str, Any]:
         "gpu_busy": (header.get("usage") or {}).get("gpu_busy"),
         "gpu_timing": header.get("gpu_timing"),
         "evaluation": header.get("evaluation"),
+        "evaluation_seconds": header.get("evaluation_seconds"),
+        "iteration_seconds": sum(line.sample.wall for line in run.lines) * NANO,
         "config": header["config"],
         "machine": header["machine"],
         "overhead": _overhead(run),
@@ -68,11 +70,12 @@ def split_warmup(run: Run) -> tuple[int, list[Sample]]:
 
     Before the change point that ends warm-up, and in training before learning has begun, nothing counts.
     """
-    samples = run.phase("measured", "train")
+    training = run.header["verb"] == "train"
+    samples = run.phase("train", "traced") if training else run.phase("measured")
     begun = 0
-    if run.header["verb"] == "train":
+    if training:
         learning = [i for i, sample in enumerate(samples) if sample.counts.get(UPDATES)]
-        begun = min(learning[0] + 1, len(samples) - 1) if learning else 0
+        begun = learning[0] + 1 if learning else 0
     rest = samples[begun:]
     late = stats.warmup_end([sample.wall for sample in rest]) if rest else 0
     return len(run.phase("warmup")) + begun + late, rest[late:]
@@ -143,7 +146,7 @@ def _memory(run: Run) -> dict[str, Any]:
     seen = [line.rss for line in run.lines]
     usage = run.header.get("usage") or {}
     return {
-        "peak_bytes": usage.get("peak_rss") or max(seen, default=0),
+        "peak_bytes": max([*seen, usage.get("peak_rss") or 0], default=0),
         "first_bytes": seen[0] if seen else 0,
         "last_bytes": seen[-1] if seen else 0,
         "gpu_peak_bytes": max((line.gpu_memory for line in run.lines), default=0),
@@ -182,7 +185,7 @@ def _overhead_ab(run: Run) -> dict[str, Any] | None:
     """Measured iterations against bare ones that ran between them: the ratio of their times."""
     measured, bare = run.phase("measured"), run.phase("bare")
     pairs = min(len(measured), len(bare))
-    if not pairs:
+    if pairs < FEW:
         return None
     ratio, low, high = stats.paired_ratio([s.wall for s in measured[:pairs]], [s.wall for s in bare[:pairs]])
     return {"ratio": ratio, "ci95": [low, high], "pairs": pairs}
@@ -198,7 +201,8 @@ def _windows(run: Run) -> dict[str, list[Any]]:
     }
     shares = {path: [sample.own.get(path, 0) / sample.wall for sample in samples] for path in paths}
     shares[stages.UNATTRIBUTED] = [_unattributed(sample) / sample.wall for sample in samples]
-    return {"time": [sample.start * NANO for sample in samples], **rates, "shares": shares}  # type: ignore[dict-item]
+    phases = [line.phase for line in run.lines if line.phase != "bare"]
+    return {"time": [sample.start * NANO for sample in samples], "phase": phases, **rates, "shares": shares}  # type: ignore[dict-item]
 
 
 def _warnings(run: Run, result: dict[str, Any], walls: Sequence[float]) -> list[str]:
@@ -214,7 +218,7 @@ def _warnings(run: Run, result: dict[str, Any], walls: Sequence[float]) -> list[
     if not walls:
         found.append("No iteration was completed after warm-up, so there is nothing to show.")
     elif len(walls) < FEW:
-        found.append(f"Only {len(walls)} iterations: too few samples for the intervals to mean much.")
+        found.append(f"Iterations measured: {len(walls)}, too few samples for the intervals to mean much.")
     if len(walls) > FEW and (step := stats.change_point(walls)) is not None:
         ratio = np.median(walls[step:]) / np.median(walls[:step])
         if abs(ratio - 1) > DRIFT:

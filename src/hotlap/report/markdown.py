@@ -7,7 +7,7 @@ def render(title: str, sections: list[Section]) -> str:
     parts = [f"# {title}"]
     for section in sections:
         if isinstance(section, Notes):
-            parts.append("\n".join(f"> **Note:** {line}" for line in section.lines))
+            parts += [f"> **Note:** {line}" for line in section.lines]
         elif isinstance(section, Table):
             parts.append(_table(section))
     return "\n\n".join(parts) + "\n"
@@ -17,10 +17,15 @@ def _table(section: Table) -> str:
     names = [column.lstrip(">") or " " for column in section.columns]
     rules = ["--:" if column.startswith(">") else ":--" for column in section.columns]
     lines = [f"## {section.title}", "", _row(names), _row(rules)]
-    lines += [_row([_cell(cell) for cell in row]) for row in section.rows]
+    code = [i for i, column in enumerate(section.columns) if column in ("code", "where", "function")]
+    lines += [_row([_code(cell) if i in code else _cell(cell) for i, cell in enumerate(row)]) for row in section.rows]
     if section.note:
         lines += ["", f"*{section.note}*"]
     return "\n".join(lines)
+
+
+def _code(cell: Cell) -> str:
+    return f"`{str(cell).replace('|', chr(92) + '|').replace('`', chr(39))}`"
 
 
 def _row(cells: list[str]) -> str:

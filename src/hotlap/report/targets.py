@@ -15,8 +15,8 @@ _KINDS = {
     "env_steps_per_s": "plain",
     "updates_per_s": "plain",
     "episodes_per_s": "plain",
-    "unattributed": "plain",
-    "overhead": "plain",
+    "unattributed": "share",
+    "overhead": "share",
 }
 
 
@@ -45,7 +45,7 @@ class Target:
         measured = {
             "iteration_time": document["iterations"]["seconds"].get("median"),
             "memory": document["memory"]["peak_bytes"],
-            "gpu_memory": document["memory"]["gpu_peak_bytes"],
+            "gpu_memory": document["memory"]["gpu_peak_bytes"] or None,
             "unattributed": document["unattributed"],
             "overhead": document["overhead"],
             **document["throughput"],
@@ -56,4 +56,5 @@ class Target:
     def show(self, measured: float | None) -> str:
         if measured is None:
             return "not measured"
-        return {"seconds": units.seconds, "bytes": units.size, "plain": units.count}[_KINDS[self.metric]](measured)
+        show = {"seconds": units.seconds, "bytes": units.size, "plain": units.count, "share": units.share}
+        return show[_KINDS[self.metric]](measured)

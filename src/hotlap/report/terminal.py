@@ -10,6 +10,13 @@ from hotlap.report.content import Bar, Cell, Notes, Section, Table
 BAR = 24
 
 
+class Output(Console):
+    """A console that leaves a broken pipe to its caller."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def render(title: str, sections: list[Section], console: Console) -> None:
     console.print(f"[bold]{escape(title)}[/bold]")
     for section in sections:
@@ -38,7 +45,7 @@ def _table(section: Table, width: int) -> RichTable:
         last = i == len(section.columns) - 1
         table.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", no_wrap=not last)
     for row in section.rows:
-        table.add_row(*(_cell(cell, width, crop=len(row) > 3) for cell in row))
+        table.add_row(*(_cell(cell, width, section.crop) for cell in row))
     return table
 
 

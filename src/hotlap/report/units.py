@@ -45,9 +45,9 @@ def share_range(low: float, high: float) -> str:
 
 
 def parse(text: str, kind: str) -> float:
-    """A number with a unit: kind is "seconds", "bytes" or "plain"."""
+    """A number with a unit: kind is "seconds", "bytes", "share" or "plain"."""
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([a-z%]*)\s*", text.lower())
-    table = {"seconds": _SECONDS | {"": 1.0}, "bytes": _BYTES | {"": 1.0}, "plain": _PLAIN}[kind]
+    table = {"seconds": _SECONDS | {"": 1.0}, "bytes": _BYTES | {"": 1.0}, "plain": _PLAIN, "share": _PLAIN}[kind]
     if not found or found[2] not in table or found[1].count(".") > 1:
         units = ", ".join(unit for unit in table if unit)
         raise ValueError(f"{text!r} is no number with a unit ({units})")

@@ -30,7 +30,8 @@ def save(folder: Path, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any],
             part.chmod(0o644)
             part.replace(path)
     except (OSError, SafetensorError) as error:
-        raise RecordError(f"cannot write {path}: {error}; the checkpoint before it is kept") from error
+        kept = "; the checkpoint before it is kept" if path.is_file() else ""
+        raise RecordError(f"cannot write {path}: {error}{kept}") from error
     return path
 
 

@@ -109,14 +109,16 @@ class Metrics:
 
 def validate(config: Config) -> None:
     """Refuse a config that cannot work."""
-    at_least = dict.fromkeys(("num_envs", "env_threads", "total_steps", "iteration_steps", "batch_size", "buffer_size"), 1)
-    at_least |= dict.fromkeys(("n_step", "target_sync", "torch_threads"), 1)
-    at_least |= dict.fromkeys(("updates_per_step", "learning_starts", "learning_rate", "gamma", "seed", "grad_clip"), 0)
-    at_least |= dict.fromkeys(("epsilon_start", "epsilon_end", "epsilon_steps", "epsilon_decay", "priority_alpha"), 0)
+    ones = ("num_envs", "env_threads", "total_steps", "iteration_steps", "batch_size", "buffer_size", "n_step", "target_sync")
+    zeros = ("updates_per_step", "learning_starts", "learning_rate", "seed", "grad_clip", "epsilon_steps")
+    at_least = dict.fromkeys((*ones, "torch_threads"), 1) | dict.fromkeys(zeros, 0)
     for name, least in at_least.items():
         value = getattr(config, name)
         if not least <= value < float("inf"):  # false for nan too
             raise ValueError(f"{name.replace('_', '-')} must be at least {least}, not {value}")
+    for name in ("gamma", "epsilon_start", "epsilon_end", "epsilon_decay", "priority_alpha", "priority_beta"):
+        if not 0 <= getattr(config, name) <= 1:
+            raise ValueError(f"{name.replace('_', '-')} must be from 0 to 1, not {getattr(config, name)}")
     if not config.hidden or min(config.hidden) < 1:
         raise ValueError("hidden must be one or more layers of at least 1 unit")
 

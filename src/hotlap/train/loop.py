@@ -3,10 +3,11 @@
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,8 @@ def train(
     with closing(system.make_env(config)) as env:
         state = system.trainer.start(config, env)
         run = _resume(system, config, state, env, resume) if resume else _create(system, config, out)
+        options = {"checkpoint_seconds": checkpoint_seconds, "evaluate_every": evaluate_every}
+        run.update(options={**options, "evaluation_episodes": evaluation_episodes})
         clock = StageClock.for_device(config.device, elapsed=run.elapsed)
         saved = float("-inf")  # the first iteration ends with a checkpoint
         learned = 0  # iterations since learning began
@@ -78,11 +81,14 @@ def train(
                 write_samples(run, clock, "traced" if traced else "train", spans)
                 on_progress({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
             save()
-            usage = {"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share}
+            run.update(usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share})
             if stop.is_set():
-                run.finish("interrupted", usage=usage)
-            else:
-                run.finish("done", usage=usage, evaluation=evaluate())
+                run.finish("interrupted")
+                return run
+        with recording(run):  # Ctrl-C now stops at once: everything is saved
+            on_progress({"evaluating": evaluation_episodes})
+            began = time.monotonic()
+            run.finish("done", evaluation=evaluate(), evaluation_seconds=time.monotonic() - began)
     return run
 
 
@@ -135,7 +141,9 @@ def recording(run: Run) -> Iterator[None]:
     except KeyboardInterrupt:
         run.finish("interrupted")
         raise
-    except RecordError:
+    except RecordError as error:  # a full disk, perhaps: say so in the record if that still works
+        with suppress(RecordError):
+            run.finish("failed", error=str(error))
         raise
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
@@ -152,6 +160,7 @@ def stop_requests() -> Iterator[threading.Event]:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
+        sys.stderr.write("\nhotlap: stopping after this iteration; again to stop at once\n")
 
     if threading.current_thread() is not threading.main_thread():
         yield asked
@@ -181,7 +190,7 @@ def _tensorboard(folder: Path, state: Any) -> Iterator[Callable[[dict[str, float
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from torch.utils.tensorboard import SummaryWriter
 
-    writer = SummaryWriter(str(folder / "tensorboard"), purge_step=state.env_steps or None)
+    writer = SummaryWriter(str(folder / "tensorboard"), purge_step=state.env_steps + 1 if state.env_steps else None)
 
     def log(scalars: dict[str, float], step: int) -> None:
         for name, value in scalars.items():

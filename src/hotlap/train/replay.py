@@ -101,7 +101,10 @@ class Replay:
         self.device = torch.device(device)
         self.num_envs, self.rows, self.n_step, self.gamma, self.alpha = num_envs, rows, n_step, gamma, alpha
         size = rows * num_envs
-        self.obs = torch.zeros((size, *obs_shape), dtype=obs_dtype, device=self.device)
+        try:
+            self.obs = torch.zeros((size, *obs_shape), dtype=obs_dtype, device=self.device)
+        except RuntimeError:
+            raise ValueError(f"a buffer of {capacity:,} transitions does not fit into memory") from None
         self.next_obs = torch.zeros_like(self.obs)
         self.action = torch.zeros(size, dtype=torch.int64, device=self.device)
         self.reward = torch.zeros(size, device=self.device)
