@@ -143,8 +143,7 @@ def patch_torch(torch: ModuleType, timeline: Timeline) -> None:
 
         return call
 
-    wrap(torch.nn.Module, "_call_impl", around_forward)
-    torch.nn.Module.__call__ = torch.nn.Module._call_impl
+    wrap(torch.nn.Module, "__call__", around_forward)
     wrap(torch.Tensor, "backward", around_backward)
     wrap(torch.autograd, "backward", around_backward)
     wrap(torch, "save", as_region(timeline, stages.CHECKPOINT))

@@ -56,7 +56,7 @@ def _document(run: Run) -> dict[str, Any]:
         "overhead": _overhead(run),
         "overhead_counted": _overhead_counted(run),
         "overhead_ab": _overhead_ab(run),
-        "windows": _windows(run),
+        "windows": _windows(run, warmup),
     }
     if steady:
         result["unattributed"] = result["stages"][stages.UNATTRIBUTED]["share"]
@@ -191,8 +191,8 @@ def _overhead_ab(run: Run) -> dict[str, Any] | None:
     return {"ratio": ratio, "ci95": [low, high], "pairs": pairs}
 
 
-def _windows(run: Run) -> dict[str, list[Any]]:
-    """The series behind the plots: one entry per recorded iteration, bare ones left out."""
+def _windows(run: Run, warmup: int) -> dict[str, list[Any]]:
+    """The series behind the plots: one entry per recorded iteration, bare ones left out; the first ones are warm-up."""
     samples = run.phase("warmup", "measured", "traced", "train")
     paths = sorted({path for sample in samples for path in sample.own}, key=stages.order)
     rates = {
@@ -201,7 +201,9 @@ def _windows(run: Run) -> dict[str, list[Any]]:
     }
     shares = {path: [sample.own.get(path, 0) / sample.wall for sample in samples] for path in paths}
     shares[stages.UNATTRIBUTED] = [_unattributed(sample) / sample.wall for sample in samples]
-    phases = [line.phase for line in run.lines if line.phase != "bare"]
+    phases = [
+        "warmup" if i < warmup else line.phase for i, line in enumerate(line for line in run.lines if line.phase != "bare")
+    ]
     return {"time": [sample.start * NANO for sample in samples], "phase": phases, **rates, "shares": shares}  # type: ignore[dict-item]
 
 
