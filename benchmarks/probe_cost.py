@@ -17,7 +17,7 @@ from side_by_side import err, save, speedup
 
 SCRIPTS = Path(__file__).with_name("scripts")
 STEPS = {"sb3_ppo.py": 20_480, "plain_ppo.py": 40_960}
-ROUNDS = 7
+ROUNDS = 4
 BIN = Path(sys.executable).parent
 
 
@@ -26,7 +26,7 @@ def contenders(folder: Path) -> dict[str, list[str]]:
     python = str(BIN / "python")
     found = {
         "bare": [python],
-        "hotlap": [str(BIN / "hotlap"), "profile", "--", python],
+        "hotlap": [],  # see seconds_per_step
         "pyinstrument": [python, "-m", "pyinstrument", "-o", str(folder / "pyinstrument.txt")],
         "py-spy": [str(BIN / "py-spy"), "record", "-o", str(folder / "py-spy.svg"), "--", python],
         "viztracer": [str(BIN / "viztracer"), "-o", str(folder / "viztracer.json"), "--quiet"],
@@ -35,8 +35,8 @@ def contenders(folder: Path) -> dict[str, list[str]]:
     return {name: command for name, command in found.items() if name == "bare" or (BIN / name).exists() or shutil.which(name)}
 
 
-def seconds_per_step(name: str, prefix: list[str], script: str, folder: Path) -> float:
-    arguments = [str(SCRIPTS / script), str(STEPS[script])]
+def seconds_per_step(name: str, prefix: list[str], script: str, folder: Path, steps: int) -> float:
+    arguments = [str(SCRIPTS / script), str(steps)]
     command = [*prefix, *arguments]
     if name == "hotlap":
         out = tempfile.mkdtemp(dir=folder)
@@ -52,13 +52,19 @@ def main() -> None:
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        racers = contenders(folder)
+        racers = {}
+        for racer, prefix in contenders(folder).items():
+            try:
+                seconds_per_step(racer, prefix, "plain_ppo.py", folder, 2_048)
+                racers[racer] = prefix
+            except (subprocess.CalledProcessError, StopIteration) as error:
+                err.print(f"{racer} cannot take part here: {error}")
         for script in STEPS:
             samples: dict[str, list[float]] = {racer: [] for racer in racers}
             for number in range(ROUNDS):
                 err.print(f"{script}: round {number + 1} of {ROUNDS}")
                 for racer in coin.sample(list(racers), len(racers)):
-                    samples[racer].append(seconds_per_step(racer, racers[racer], script, folder))
+                    samples[racer].append(seconds_per_step(racer, racers[racer], script, folder, STEPS[script]))
             for racer in racers:
                 if racer != "bare":
                     pair = {"bare": samples["bare"], racer: samples[racer]}

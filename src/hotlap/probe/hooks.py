@@ -201,9 +201,9 @@ def _ended(result: Any) -> int:
         return 0
     if len(result) == 5:
         terminated, truncated = result[2], result[3]
-        if isinstance(terminated, bool):
-            return int(terminated or truncated)
-        return int((np.asarray(terminated, bool) | np.asarray(truncated, bool)).sum())
+        if isinstance(terminated, np.ndarray):
+            return int(np.count_nonzero(terminated | truncated))
+        return int(bool(terminated) or bool(truncated))
     return int(np.count_nonzero(result[2]))
 
 
