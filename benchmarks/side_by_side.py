@@ -62,6 +62,8 @@ def save(name: str, command: str, results: dict[str, Any]) -> bool:
         goal = result.get("goal")
         verdict = "" if goal is None else f"   goal {goal}x: {'met' if low >= goal else 'NOT met'}"
         missed += goal is not None and low < goal
-        console.print(f"{title:<44} {result['speedup']:>8.1f}x  (95% {low:.1f}-{high:.1f}){verdict}", highlight=False)
+        digits = 1 if result["speedup"] >= 10 else 3
+        ratio, interval = f"{result['speedup']:.{digits}f}x", f"{low:.{digits}f}-{high:.{digits}f}"
+        console.print(f"{title:<44} {ratio:>9}  (95% {interval}){verdict}", highlight=False)
     console.print(f"saved in {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path.name}")
     return not missed
