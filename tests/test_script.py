@@ -2,9 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 
 TRUTH = '''
@@ -135,6 +138,7 @@ def test_a_script_is_stopped_when_enough_was_measured(tmp_path):
         ("print('hello')", 0, "hello"),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", 1, "exit code -9"),
         ("this is no python", 1, "SyntaxError"),
+        ("raise KeyboardInterrupt", 130, "The run was interrupted"),
     ],
 )
 def test_scripts_that_end_badly_or_hold_no_rl(text, code, said, tmp_path):
@@ -143,6 +147,22 @@ def test_scripts_that_end_badly_or_hold_no_rl(text, code, said, tmp_path):
     assert said in result.stdout + result.stderr
     assert "hotlap/" not in result.stderr  # no frames of ours in the script's traceback
     assert "No environment step and no update was seen" in result.stdout
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 1)])
+def test_a_signal_to_hotlap_alone_ends_the_script_too(number, code, tmp_path):
+    script = write(tmp_path, "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(100)")
+    command = [sys.executable, "-m", "hotlap", "profile", script, "--out", "run"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, start_new_session=True) as process:
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            time.sleep(0.05)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    assert process.returncode == code
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+    text = (tmp_path / "run" / "run.json").read_text()
+    assert '"status": "interrupted"' in text or '"status": "failed"' in text
+    assert str(tmp_path) not in text
 
 
 def test_modules_and_missing_scripts(tmp_path):

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 import hotlap
 from hotlap import flags
 from hotlap.errors import HotlapError, UsageError
-from hotlap.record import find, load, write_atomically
+from hotlap.record import Run, find, load, write_atomically
 
 Switch = tyro.conf.FlagCreatePairsOff[bool]
 err = Console(stderr=True)
@@ -211,7 +211,6 @@ def _options(args: Any) -> Any:
 
 def profile(args: Any) -> int:
     from hotlap.profile import profile as run_profile
-    from hotlap.report.document import document
 
     options = _options(args)
     with _progress() as progress:
@@ -221,36 +220,34 @@ def profile(args: Any) -> int:
             progress.update(task, description=f"profile {args.what}: {what}", completed=done, total=total or None)
 
         run = run_profile(flags.system(args.what), flags.checked(args.config), options, out=args.out, on_progress=report)
-    doc = document(run)
-    _show(doc, args.json, args.breakdown)
-    if not args.json:
-        print(f"\nas a page: hotlap report {run.path} --format html")
-    if run.header["status"] == "interrupted":
-        return 130
-    return 0 if all(target["passed"] for target in doc["targets"]) else 1
+    missed = _show_profile(run, args)
+    return 130 if run.header["status"] == "interrupted" else missed
 
 
 def profile_script(argv: list[str]) -> int:
     from hotlap.probe.script import profile_script as run_script
-    from hotlap.report.document import document
 
-    ours, _, script_arguments = _split(argv, "--")
+    place = argv.index("--") if "--" in argv else len(argv)
+    ours, script_arguments = argv[:place], argv[place + 1 :]
     module = ours[0] == "-m"
     args = flags.parse(Profile, "profile", ours[1:] if module else ours)
     unused = [f"--{name.replace('_', '-')}" for name in ("modules", "detailed", "env_only", "ranges") if getattr(args, name)]
     if unused:
         raise UsageError(f"{', '.join(unused)}: only for systems, not for scripts")
     run, code = run_script(args.what, script_arguments, _options(args), module, args.out, quiet=args.json)
+    missed = _show_profile(run, args)
+    return code or missed
+
+
+def _show_profile(run: Run, args: Any) -> int:
+    """Print a profile; 1 if it missed a target."""
+    from hotlap.report.document import document
+
     doc = document(run)
     _show(doc, args.json, args.breakdown)
     if not args.json:
         print(f"\nas a page: hotlap report {run.path} --format html")
-    return code or (0 if all(target["passed"] for target in doc["targets"]) else 1)
-
-
-def _split(argv: list[str], at: str) -> tuple[list[str], str, list[str]]:
-    place = argv.index(at) if at in argv else len(argv)
-    return argv[:place], at, argv[place + 1 :]
+    return 0 if all(target["passed"] for target in doc["targets"]) else 1
 
 
 # -- report --

@@ -1,1 +1,1 @@
-"""Measurement that looks at running code from outside: a line sampler and timers on modules."""
+"""Measurement that looks at running code from outside: hooks and a timeline for scripts, a line sampler, timers on modules."""

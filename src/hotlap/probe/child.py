@@ -66,7 +66,7 @@ def main() -> None:
     if not recorder.enough:
         timeline.close()
     run.finish(
-        "failed" if error else "done",
+        "failed" if error else "interrupted" if code == 130 else "done",
         **({"error": error} if error else {}),
         exit_code=code,
         hot_lines=sampler.hottest(),

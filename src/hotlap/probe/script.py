@@ -1,8 +1,10 @@
 """Profile a user's own script, unchanged, in a fresh Python process."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ def profile_script(
     run = Run.create(
         "profile",
         Path(script).name,
-        {"script": script, "arguments": arguments},
+        {"script": Path(script).name, "arguments": arguments},
         machine.facts(),
         out,
         gpu_timing="host time only",
@@ -41,22 +43,30 @@ def profile_script(
     path.write_text(json.dumps(spec))
     command = [sys.executable, "-m", "hotlap.probe.child", str(path), *arguments]
     with subprocess.Popen(command, stdout=sys.stderr if quiet else None) as process:
-        while True:
-            try:
-                code = process.wait()
-                break
-            except KeyboardInterrupt:  # the terminal has sent it to the script too: let that end as it wants to
-                continue
+        before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        code = _wait(process)
+        signal.signal(signal.SIGTERM, before)
+    path.unlink()  # it holds paths of this machine
     run = load(run.path)
     if run.header["status"] == "running":
         run.finish("interrupted" if code in (130, -2) else "failed", error=f"the script ended with exit code {code}")
     return run, max(code, 1) if code < 0 else code  # a signal's number is no exit code
 
 
+def _wait(process: "subprocess.Popen[bytes]") -> int:
+    """The script's exit code. A Ctrl-C in a terminal reaches the script too; one that reached only us is passed on."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        try:
+            return process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            return process.wait()
+
+
 def event_cost(rounds: int = 2_000) -> float:
     """Seconds that reporting one event costs."""
-    import time
-
     timeline = Timeline()
     begin = time.perf_counter()
     for _ in range(rounds):
