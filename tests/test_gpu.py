@@ -11,7 +11,7 @@ import torch
 from hotlap import machine, stages, systems
 from hotlap.clock import StageClock
 from hotlap.envs.snake.reference import FEATURES, Snake
-from hotlap.profile import Options, profile
+from hotlap.probe.system import Options, profile
 from hotlap.report.document import document
 from hotlap.train import checkpoint, dqn
 from hotlap.train.replay import Replay, SumTree

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOMES = {"make_vec": "hotlap.vector", "load": "hotlap.record", "StageClock": "hotlap.clock"}
-__all__ = ["StageClock", "__version__", "load", "make_vec"]
+_HOMES = {
+    "make_vec": "hotlap.vector",
+    "load": "hotlap.record",
+    "profile": "hotlap.probe.notebook",
+    "StageClock": "hotlap.clock",
+}
+__all__ = ["StageClock", "__version__", "load", "make_vec", "profile"]
 
 if TYPE_CHECKING:
     from hotlap.clock import StageClock
+    from hotlap.probe.notebook import profile
     from hotlap.record import load
     from hotlap.vector import make_vec
 

@@ -179,6 +179,8 @@ class Profile:
     """Time the bare environments with random actions, no learning."""
     target: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A limit such as "iteration_time<5s" or "memory<2GB"; a missed one makes the exit code 1. May be repeated."""
+    lines: bool = True
+    """Sample which lines burn the time; --no-lines leaves it out, for the least disturbance."""
     ranges: Literal["nvtx"] | None = None
     """Also announce stages as NVTX ranges, for a run under Nsight."""
     out: Path | None = None
@@ -188,7 +190,7 @@ class Profile:
 
 
 def _options(args: Any) -> Any:
-    from hotlap.profile import Options
+    from hotlap.probe.system import Options
     from hotlap.report.targets import Target
 
     for text in args.target:
@@ -206,11 +208,12 @@ def _options(args: Any) -> Any:
         detailed=args.detailed,
         targets=tuple(args.target),
         ranges=args.ranges,
+        sampler=args.lines,
     )
 
 
 def profile(args: Any) -> int:
-    from hotlap.profile import profile as run_profile
+    from hotlap.probe.system import profile as run_profile
 
     options = _options(args)
     with _progress() as progress:
@@ -262,12 +265,12 @@ class Report:
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = "latest"
     """A run's folder, its id, or "latest"."""
-    format: Literal["terminal", "md", "html", "json", "trace"] = "terminal"
-    """html and trace are written to files, the others to stdout."""
+    format: Literal["terminal", "md", "html", "json", "trace", "speedscope", "tensorboard"] = "terminal"
+    """html, trace (for Perfetto), speedscope and tensorboard are written to files, the others to stdout."""
     breakdown: bool = True
     """Open collect and update into the stages inside them."""
     output: Path | None = None
-    """File to write; report.html or trace.json in the run's folder if not given."""
+    """File to write (for tensorboard, a folder); if not given, one in the run's folder."""
     json: Switch = False
     """The same as --format json."""
 
@@ -280,6 +283,11 @@ def report(args: Report) -> int:
     kind = "json" if args.json else args.format
     if kind == "trace":
         return _write(args.output or run.path / "trace.json", json.dumps(trace.render(run)))
+    if kind == "speedscope":
+        return _write(args.output or run.path / "speedscope.json", json.dumps(trace.speedscope(run)))
+    if kind == "tensorboard":
+        print(trace.tensorboard(run, args.output or run.path / "tensorboard"))
+        return 0
     doc = document(run)
     if kind == "terminal" and args.output is None:
         _show(doc, False, args.breakdown)

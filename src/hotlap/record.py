@@ -21,6 +21,8 @@ from hotlap.errors import RecordError
 
 SCHEMA = "hotlap.run/1"
 RUNS = Path(".hotlap") / "runs"
+# Files beside the two that every run has: which time the trace covers, what the sampler saw, what the GPU ran.
+TRACED, STACKS, KERNELS = "traced.json", "stacks.json", "kernels.json"
 STATUSES = ("running", "done", "interrupted", "failed")
 PHASES = ("warmup", "measured", "bare", "traced", "train")
 
@@ -54,6 +56,7 @@ class Run:
     path: Path
     header: dict[str, Any]
     lines: list[Recorded] = field(default_factory=list)
+    workers: dict[str, list[Recorded]] = field(default_factory=dict)  # process -> its windows
 
     @classmethod
     def create(
@@ -116,13 +119,7 @@ class Run:
         """Add a sample, on disk at once."""
         self.lines.append(line)
         try:
-            descriptor = os.open(self.path / "samples.jsonl", os.O_WRONLY | os.O_APPEND)
-            try:
-                data = _encode(line).encode()
-                if os.write(descriptor, data) < len(data):
-                    raise OSError(28, "no space left on the device")
-            finally:
-                os.close(descriptor)
+            append_line(self.path / "samples.jsonl", line)
         except OSError as error:
             raise RecordError(f"cannot write to {self.path}: {error.strerror}; samples before this one are kept") from error
 
@@ -156,8 +153,27 @@ class Run:
         """Samples of the given phases."""
         return [line.sample for line in self.lines if line.phase in names]
 
+    def show(self, breakdown: bool = True) -> None:
+        """Print the report."""
+        from hotlap.report import content, terminal
+        from hotlap.report.document import document
+
+        doc = document(self if self.workers else load(self.path))
+        terminal.render(content.headline(doc), content.sections(doc, breakdown), terminal.Output())
+
     def _save(self) -> None:
         write_atomically(self.path / "run.json", json.dumps(self.header, indent=2) + "\n")
+
+
+def append_line(path: Path, line: Recorded) -> None:
+    """Add a line to a file of samples, whole or not at all as far as the system allows."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        data = _encode(line).encode()
+        if os.write(descriptor, data) < len(data):
+            raise OSError(28, "no space left on the device")
+    finally:
+        os.close(descriptor)
 
 
 def this_process() -> dict[str, Any]:
@@ -171,13 +187,17 @@ def load(path: str | Path) -> Run:
     """Read a record. `path` is a run folder, a run's id, or "latest"."""
     folder = find(path)
     header = _read_header(folder / "run.json")
+    workers = {file.stem: _read_lines(file) for file in sorted((folder / "workers").glob("*.jsonl"))}
+    return Run(folder, header, _read_lines(folder / "samples.jsonl"), workers)
+
+
+def _read_lines(path: Path) -> list[Recorded]:
     try:
-        text = (folder / "samples.jsonl").read_bytes()
+        text = path.read_bytes()
     except OSError as error:
-        raise RecordError(f"cannot read {folder / 'samples.jsonl'}: {error.strerror}") from error
+        raise RecordError(f"cannot read {path}: {error.strerror}") from error
     *whole, _unfinished = text.split(b"\n")  # a line without its newline was cut off by a kill
-    lines = [_decode(line, f"{folder / 'samples.jsonl'} line {number}") for number, line in enumerate(whole, 1)]
-    return Run(folder, header, lines)
+    return [_decode(line, f"{path} line {number}") for number, line in enumerate(whole, 1)]
 
 
 def find(path: str | Path) -> Path:

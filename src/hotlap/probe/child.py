@@ -6,73 +6,30 @@ an exception that runs its `finally` blocks.
 """
 
 import json
+import os
 import runpy
 import sys
 import traceback
 from pathlib import Path
 from typing import Any
 
-from hotlap import machine
-from hotlap.clock import UPDATES, Sample
-from hotlap.probe import hooks
-from hotlap.probe.sampler import Sampler
-from hotlap.probe.timeline import Timeline
-from hotlap.record import Recorded, Run
-
-
-class Enough(BaseException):
-    """Enough has been measured."""
-
-
-class Recorder:
-    """Writes windows to the record: warm-up until learning has begun and `warmup` windows more, then what is measured."""
-
-    def __init__(self, run: Run, spec: dict[str, Any]) -> None:
-        self.run, self.spec = run, spec
-        self._left = spec["warmup"]
-        self._learning = False
-        self._measured_ns = 0
-        self._measured = 0
-        self.enough = False
-        self.sampler: Sampler | None = None
-
-    def write(self, sample: Sample) -> None:
-        warm = self._learning and self._left == 0
-        self.run.append(Recorded("measured" if warm else "warmup", sample, machine.rss(), machine.gpu_memory()))
-        if warm:
-            self._measured += 1
-            self._measured_ns += sample.wall
-            if self.sampler:
-                self.sampler.resume()
-        elif self._learning:
-            self._left -= 1
-        self._learning = self._learning or bool(sample.counts.get(UPDATES))
-        seconds = self.spec["seconds"]
-        self.enough = self._measured >= self.spec["iterations"] if seconds is None else self._measured_ns >= seconds * 1e9
-        if self.enough:
-            raise Enough
+from hotlap.probe.recorder import Enough, Recorder, install
+from hotlap.record import Run
 
 
 def main() -> None:
     spec = json.loads(Path(sys.argv[1]).read_text())
     run = Run(Path(spec["run"]), json.loads((Path(spec["run"]) / "run.json").read_text()))
+    process = os.getpid()
+    install()
     recorder = Recorder(run, spec)
-    timeline = Timeline(on_window=recorder.write)
-    recorder.sampler = sampler = Sampler(timeline.stage)
-    hooks.install(timeline)
     sys.argv = [spec["script"], *sys.argv[2:]]
+    recorder.begin()
     code, error = _execute(spec)
-    sampler.close()
-    if not recorder.enough:
-        timeline.close()
-    run.finish(
-        "failed" if error else "interrupted" if code == 130 else "done",
-        **({"error": error} if error else {}),
-        exit_code=code,
-        hot_lines=sampler.hottest(),
-        sampler_seconds=sampler.seconds,
-        usage={"peak_rss": machine.peak_rss(), "gpu_busy": None},
-    )
+    if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
+        fields = recorder.end()
+        status = "failed" if error else "interrupted" if code == 130 else "done"
+        run.finish(status, **({"error": error} if error else {}), exit_code=code, **fields)
     sys.stdout.flush()
     sys.stderr.flush()
     sys.exit(code)

@@ -3,35 +3,50 @@
 The thread being watched is never stopped. Time inside native code (a kernel, a matrix product) is charged to the Python line
 that called it. Looking needs Python's lock. To get it soon, and not only when the watched thread happens to release it, the
 switch interval is short while the sampler runs; and a look that came late counts for longer.
+
+How long the lock took also tells what was running. Python code gives it up after the switch interval; native code that has
+released it lets us in at once, and native code that keeps it lets us wait for longer. A thread that sleeps in a system call is
+in native code too.
 """
 
 import linecache
+import opcode
 import sys
+import sysconfig
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once the sampler asks for it
+MOST_STACKS = 20_000
+FUTEX = "202"  # the system call behind locks, Python's own among them
+_OWN = (str(Path(__file__).parent), "<frozen runpy>")  # frames of the probe itself say nothing about the script
 
 
-class Line(NamedTuple):
-    stage: str
+class Frame(NamedTuple):
     file: str
-    line: int
     function: str
+    first_line: int
+    line: int
+
+
+Stack = tuple[Frame, ...]  # innermost first
 
 
 class Sampler:
-    """Times the innermost lines of the thread that created it, per stage, between `resume` and `pause`."""
+    """Times the stacks of the thread that created it, per stage, between `resume` and `pause`."""
 
     def __init__(self, open_stage: Callable[[], str], period: float = 0.025) -> None:
         self._open_stage = open_stage
         self._period = period
         self._watched = threading.get_ident()
-        self._times: defaultdict[Line, float] = defaultdict(float)
+        self._system_call = Path(f"/proc/self/task/{threading.get_native_id()}/syscall")
+        self._times: defaultdict[tuple[str, Stack], list[float]] = defaultdict(lambda: [0.0, 0.0])  # seconds, native ones
+        self._soonest = 1.0  # seconds from the end of a sleep to the lock, at best
         self._running = threading.Event()
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
@@ -40,8 +55,9 @@ class Sampler:
         self._thread.start()
 
     def resume(self) -> None:
-        sys.setswitchinterval(SWITCH_INTERVAL)
-        self._running.set()
+        if not self._running.is_set():
+            sys.setswitchinterval(SWITCH_INTERVAL)
+            self._running.set()
 
     def pause(self) -> None:
         self._running.clear()
@@ -54,19 +70,75 @@ class Sampler:
         self._thread.join()
 
     def hottest(self, limit: int = 10) -> list[dict[str, Any]]:
-        """The lines that took longest, as shares of the time watched, with their source."""
-        total = sum(self._times.values())
-        longest = sorted(self._times.items(), key=lambda item: -item[1])[:limit]
+        """The lines that took longest, as shares of the time watched, with their source and with what they called."""
         return [
             {
-                "share": seconds / total,
-                "stage": line.stage,
-                "where": f"{shorten(line.file)}:{line.line}",
-                "function": line.function,
-                "code": linecache.getline(line.file, line.line).strip(),
+                "share": own,
+                "cumulative": total,
+                "native": native,
+                "stage": stage,
+                "where": f"{shorten(frame.file)}:{frame.line}",
+                "function": frame.function,
+                "code": linecache.getline(frame.file, frame.line).strip(),
             }
-            for line, seconds in longest
+            for (stage, frame), own, total, native in self._ranked(lambda frame: frame, 0)[:limit]
         ]
+
+    def functions(self, limit: int = 30) -> list[dict[str, Any]]:
+        """The functions that took longest with what they called, those left out that only pass on to one other."""
+        return [
+            {
+                "share": own,
+                "cumulative": total,
+                "native": native,
+                "stage": stage,
+                "where": f"{shorten(frame.file)}:{frame.first_line}",
+                "function": frame.function,
+            }
+            for (stage, frame), own, total, native in self._ranked(lambda frame: frame._replace(line=0), 1)
+            if own > 0.001
+        ][:limit]
+
+    def own_lines(self, limit: int = 10) -> list[dict[str, Any]]:
+        """The lines of the user's own code that took longest, with all library code that they called."""
+        whole = sum(seconds for seconds, _ in self._times.values()) or 1.0
+        times: defaultdict[tuple[str, Frame], float] = defaultdict(float)
+        for (stage, stack), (seconds, _) in self._times.items():
+            if (mine := next((frame for frame in stack if _is_users(frame.file)), None)) is not None:
+                times[stage, mine] += seconds
+        return [
+            {
+                "share": seconds / whole,
+                "stage": stage,
+                "where": f"{shorten(frame.file)}:{frame.line}",
+                "function": frame.function,
+                "code": linecache.getline(frame.file, frame.line).strip(),
+            }
+            for (stage, frame), seconds in sorted(times.items(), key=lambda item: -item[1])[:limit]
+        ]
+
+    def stacks(self) -> dict[str, Any]:
+        """All stacks, for exports: frames once, stacks as their numbers."""
+        frames: dict[Frame, int] = {}
+        stacks = [
+            [stage, [frames.setdefault(frame, len(frames)) for frame in reversed(stack)], seconds]
+            for (stage, stack), (seconds, _) in self._times.items()
+        ]
+        named = [{"name": frame.function, "file": shorten(frame.file), "line": frame.line} for frame in frames]
+        return {"frames": named, "stacks": stacks}
+
+    def _ranked(self, key: Callable[[Frame], Frame], by: int) -> list[tuple[tuple[str, Frame], float, float, bool]]:
+        """(stage, frame), own share, share with what it called, whether mostly native; the largest first, by one of the two."""
+        whole = sum(seconds for seconds, _ in self._times.values()) or 1.0
+        times: defaultdict[tuple[str, Frame], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+        for (stage, stack), (seconds, native) in self._times.items():
+            innermost = times[stage, key(stack[0])]
+            innermost[0] += seconds
+            innermost[2] += native
+            for frame in {key(frame) for frame in stack}:
+                times[stage, frame][1] += seconds
+        ranked = sorted(times.items(), key=lambda item: -item[1][by])
+        return [(which, own / whole, total / whole, native > own / 2) for which, (own, total, native) in ranked]
 
     def _watch(self) -> None:
         while True:
@@ -75,20 +147,59 @@ class Sampler:
                 break
             due = time.perf_counter() + self._period
             time.sleep(self._period)
+            late = time.perf_counter() - due
             frame = sys._current_frames().get(self._watched)
-            if frame is not None and self._running.is_set():
-                code = frame.f_code
-                line = Line(self._open_stage(), code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_name)
-                self._times[line] += self._period + time.perf_counter() - due
+            if frame is not None and self._running.is_set() and not self._stopped:
+                self._soonest = min(self._soonest, late)
+                stack = _stack(frame)
+                if stack and (len(self._times) < MOST_STACKS or (self._open_stage(), stack) in self._times):
+                    entry = self._times[self._open_stage(), stack]
+                    entry[0] += self._period + late
+                    if _is_native(frame, late - self._soonest) or _is_asleep(self._system_call):
+                        entry[1] += self._period + late
             del frame  # a frame kept here would keep its locals alive
             self.seconds = time.thread_time()
 
 
+def _is_users(file: str) -> bool:
+    """Whether this is the user's own code: no installed package, no part of Python."""
+    return not file.startswith(("<", sysconfig.get_path("stdlib"), sys.prefix)) and "-packages" not in file
+
+
+def _stack(frame: FrameType | None) -> Stack:
+    found = []
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OWN):
+            found.append(Frame(code.co_filename, code.co_name, code.co_firstlineno, frame.f_lineno or code.co_firstlineno))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _is_native(frame: FrameType, waited: float) -> bool:
+    """Whether native code was running. Python gives way at calls, loop ends and the beginnings of functions only."""
+    name = opcode.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else "RESUME"
+    if name.startswith(("RESUME", "JUMP_BACKWARD")):
+        return False
+    if name.startswith(("CALL", "PRECALL")):
+        return waited < SWITCH_INTERVAL / 2 or waited > 4 * SWITCH_INTERVAL
+    return True
+
+
+def _is_asleep(system_call: Path) -> bool:
+    """Whether a thread waits in the system, for anything but a lock."""
+    try:
+        number = system_call.read_text().split()[0]
+    except (OSError, IndexError):
+        return False
+    return number not in ("running", FUTEX)
+
+
 def shorten(file: str) -> str:
     """A path for people: below the working folder, or below where it was imported from."""
-    roots = [Path.cwd(), *(Path(folder) for folder in sys.path if folder)]
+    folders = [Path.cwd(), *(Path(folder) for folder in sys.path if folder)]
     path = Path(file)
-    for root in sorted(roots, key=lambda root: -len(root.parts)):
+    for root in sorted(folders, key=lambda root: -len(root.parts)):
         if path.is_relative_to(root):
             return path.relative_to(root).as_posix()
     return path.name

@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hotlap import machine
 from hotlap.errors import UsageError
+from hotlap.probe.system import Options
 from hotlap.probe.timeline import Timeline
-from hotlap.profile import Options
 from hotlap.record import Run, load
 
 
@@ -21,16 +22,8 @@ def profile_script(
     """Run `python script arguments` under the probe; its record and its exit code. `quiet` sends its stdout to stderr."""
     if not module and not Path(script).is_file():
         raise UsageError(f"no script {script!r}")
-    run = Run.create(
-        "profile",
-        Path(script).name,
-        {"script": Path(script).name, "arguments": arguments},
-        machine.facts(),
-        out,
-        gpu_timing="host time only",
-        stage_cost=event_cost(),
-        targets=list(options.targets),
-    )
+    name = Path(script).name
+    run = create_run(name, {"script": name, "arguments": arguments}, out, options.targets)
     spec: dict[str, Any] = {
         "run": str(run.path.resolve()),
         "script": script,
@@ -38,6 +31,7 @@ def profile_script(
         "iterations": options.iterations,
         "seconds": options.seconds,
         "warmup": options.warmup,
+        "sampler": options.sampler,
     }
     path = run.path / "probe.json"
     path.write_text(json.dumps(spec))
@@ -51,6 +45,20 @@ def profile_script(
     if run.header["status"] == "running":
         run.finish("interrupted" if code in (130, -2) else "failed", error=f"the script ended with exit code {code}")
     return run, max(code, 1) if code < 0 else code  # a signal's number is no exit code
+
+
+def create_run(name: str, config: dict[str, Any], out: Path | None, targets: Sequence[str] = ()) -> Run:
+    """The record of something that hotlap did not write."""
+    return Run.create(
+        "profile",
+        name,
+        config,
+        machine.facts(),
+        out,
+        gpu_timing="kernels of one window, by torch's profiler",
+        stage_cost=event_cost(),
+        targets=list(targets),
+    )
 
 
 def _wait(process: "subprocess.Popen[bytes]") -> int:
@@ -68,6 +76,7 @@ def _wait(process: "subprocess.Popen[bytes]") -> int:
 def event_cost(rounds: int = 2_000) -> float:
     """Seconds that reporting one event costs."""
     timeline = Timeline()
+    timeline.start(lambda _: None)
     begin = time.perf_counter()
     for _ in range(rounds):
         timeline.forward_begins(1, False)

@@ -13,67 +13,117 @@ is kept as pending segments, and the next anchor says what they were:
 | in a phase that a framework's adapter announced | that phase itself | that phase itself |
 
 A bootstrap is a forward pass without gradients on as many rows as acting has, after an environment step: the value of the last
-state, followed by the computation of returns.
+state, followed by the computation of returns. What is counted (synchronising calls, copies) is pending with the time it
+happened in, and goes to the same stage.
 """
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hotlap import stages
-from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
+from hotlap.clock import ENV_STEPS, EPISODES, MAX_EVENTS, UPDATES, Sample
 
 ACT = f"{stages.COLLECT}/{stages.ACT}"
 STEP = f"{stages.COLLECT}/{stages.ENV_STEP}"
 RESET = f"{stages.COLLECT}/{stages.ENV_RESET}"
 STORE = f"{stages.COLLECT}/{stages.STORE}"
+WAIT = f"{stages.COLLECT}/{stages.WAIT}"
 LOSS = f"{stages.UPDATE}/{stages.LOSS}"
 BACKWARD = f"{stages.UPDATE}/{stages.BACKWARD}"
 OPTIMIZER = f"{stages.UPDATE}/{stages.OPTIMIZER}"
 
+# What is counted, by the stage it happened in: "forwards@collect/act".
+FORWARDS, ROWS, SYNCS = "forwards", "rows", "syncs"
+EPISODE_STEPS = "episode_steps"  # steps of the episodes that ended
+COPIES = ("copies_to_device", "copies_to_host")
+BYTES = ("bytes_to_device", "bytes_to_host")
+
 WINDOW = 0.25  # seconds: shorter iterations are joined to windows of at least this length
-IDLE_WINDOW = 0.5  # seconds: the length of windows before anything has been learned
+IDLE_WINDOW = 0.5  # seconds: the length of windows before anything has been learned, and of windows of workers
+MOST_STEPS = 5_000  # steps whose time is kept per window
 LONGEST = 30.0  # seconds: a window ends here whatever happens
 
 _AFTER_ENV, _FORWARD, _GRAD_FORWARD, _AFTER_UPDATE, _AFTER_BACKWARD, _PHASE, _START = range(7)
+_BEFORE_ENV = (STORE, ACT, ACT, "", OPTIMIZER, "", "")  # what pending time was, by its kind
+_BEFORE_BACKWARD = (stages.SAMPLE, LOSS, LOSS, stages.SAMPLE, LOSS, "", "")
+_GUESS = (STORE, ACT, LOSS, stages.SAMPLE, OPTIMIZER, "", "")
 
 
-@dataclass(slots=True)
 class _Pending:
-    kind: int
-    rows: int = 0  # of a forward pass
-    time: int = 0
-    path: str = ""  # of a phase
+    __slots__ = ("counts", "kind", "path", "rows", "time", "transfer")
+
+    def __init__(self, kind: int, rows: int = 0, path: str = "") -> None:
+        self.kind = kind
+        self.rows = rows  # of a forward pass
+        self.path = path  # of a phase; of anything, once it is settled
+        self.time = self.transfer = 0
+        self.counts: dict[str, float] | None = None
+
+
+class _Run:
+    """What events on one environment charged and counted."""
+
+    __slots__ = ("counts", "own")
+
+    def __init__(self) -> None:
+        self.own: defaultdict[str, int] = defaultdict(int)
+        self.counts: defaultdict[str, float] = defaultdict(float)
 
 
 class Timeline:
-    """Charges the time of the thread that created it to stages, window by window."""
+    """Charges the time of the thread that started it to stages, window by window.
 
-    def __init__(
-        self, now: Callable[[], int] = time.perf_counter_ns, on_window: Callable[[Sample], None] = lambda _: None
-    ) -> None:
-        self._now = now
+    `inside` is above zero while something open claims all that happens (an environment's step, a forward pass), and while
+    nothing is measured at all: hooks look at it first, and then do nothing.
+    """
+
+    def __init__(self, now: Callable[[], int] = time.perf_counter_ns) -> None:
+        self.now = now
+        self.inside = 1
+        self.active = False
+        self.syncs = 0  # synchronising calls since the last event; hooks add to it
+        self.look = True  # whether hooks should note the types of the data they see, once per window
+        self.types: dict[str, str] = {}
+        self.worker = False
+
+    def start(self, on_window: Callable[[Sample], None], origin: int | None = None, worker: bool = False) -> None:
+        """Begin to measure the calling thread. `origin` is when the run began; a worker's windows end by time alone."""
         self._on_window = on_window
-        self._thread = threading.get_ident()
-        self._origin = self._last = self._opened = now()
-        self._own: dict[str, int] = {}
-        self._calls: dict[str, int] = {}
-        self._counts: dict[str, float] = {}
-        self._pending: list[_Pending] = [_Pending(_START)]
-        self.inside = 0  # depth of regions: what happens in an environment's step is the environment's
+        self.thread = threading.get_ident()
+        self._last = self._opened = self.now()
+        self.origin = self._last if origin is None else origin
+        self.worker = worker
+        self._fresh()
+        self._pending = [_Pending(_START)]
         self._region = ""
+        self._carving = ""
         self._act_rows = -1  # rows of the last forward pass that chose actions
         self._learned = False
+        self._env = 0  # the environment that was touched last; events on it are a run
+        self._known_envs: set[int] = set()
+        self._evaluating = False  # the script said so, by the names of its functions
+        self._run: _Run | None = None  # what was charged in this run, if it may turn out to be an evaluation
+        self._pieces: list[tuple[_Pending, int, int]] | None = None  # where pending time lay, while tracing
+        self.inside = 0
+        self.active = True
 
-    # -- events --
+    def stop(self) -> None:
+        """End the last window at the last event: what comes after it is no training."""
+        was_active, self.inside, self.active = self.active, 1, False
+        if was_active:
+            self._close_window()
+
+    def trace(self) -> None:
+        """Keep every span of the window that has just begun."""
+        self._pieces = []
+
+    # -- events: each `..._begins` returns False if it happens inside something else or on another thread; then it has no end --
 
     def region_begins(self, path: str) -> bool:
-        """Something that is a stage as a whole: logging, evaluating, sampling. Pending time goes on after it.
-
-        Every `..._begins` returns False if it happens inside something else or on another thread; then it has no end.
-        """
-        if self.inside or threading.get_ident() != self._thread:
+        """Something that is a stage as a whole: logging, evaluating, sampling. Pending time goes on after it."""
+        if self.inside or threading.get_ident() != self.thread:
             return False
         self._to_pending()
         self._enter(path)
@@ -82,29 +132,35 @@ class Timeline:
     def region_ends(self, path: str) -> None:
         self._leave(path)
 
-    def environment_begins(self, path: str) -> bool:
-        """An environment steps or resets; the outermost one counts."""
-        if self.inside or threading.get_ident() != self._thread:
+    def environment_begins(self, path: str, env: int = 0, evaluating: bool = False) -> bool:
+        """An environment steps or resets, the outermost one counts; or a worker that has environments is waited for.
+
+        `evaluating`: a reset that a function makes whose name says that it evaluates.
+        """
+        if self.inside or threading.get_ident() != self.thread:
             return False
         self._to_pending()
         self._settle_before_env()
+        if env and (env != self._env or path == RESET):
+            self._new_run(path, env, evaluating)
         self._enter(path)
         return True
 
-    def environment_ends(self, path: str, steps: int, episodes: int = 0) -> None:
-        self._leave(path)
+    def environment_ends(self, path: str, steps: int = 0, episodes: int = 0, episode_steps: int = 0) -> None:
+        amount = self._leave(path)
         if steps:
-            self._count(ENV_STEPS, steps)
+            self.count(ENV_STEPS, steps)
+            if len(self.step_times) < MOST_STEPS:
+                self.step_times.append(amount)
         if episodes:
-            self._count(EPISODES, episodes)
+            self.count(EPISODES, episodes)
+            self.count(EPISODE_STEPS, episode_steps)
         self._pending = [_Pending(_AFTER_ENV)]
 
     def forward_begins(self, rows: int, gradients: bool) -> bool:
         """An outermost forward pass begins."""
-        if self.inside or threading.get_ident() != self._thread:
+        if not self.forward_somewhere(rows, gradients):
             return False
-        self._to_pending()
-        self._pending.append(_Pending(_GRAD_FORWARD if gradients else _FORWARD, rows))
         self.inside += 1
         return True
 
@@ -112,11 +168,20 @@ class Timeline:
         self._to_pending()
         self.inside -= 1
 
+    def forward_somewhere(self, rows: int, gradients: bool) -> bool:
+        """A function begins that holds a forward pass, and perhaps more: what happens inside it counts as itself."""
+        if self.inside or threading.get_ident() != self.thread:
+            return False
+        self._to_pending()
+        self._pending.append(_Pending(_GRAD_FORWARD if gradients else _FORWARD, rows))
+        return True
+
     def backward_begins(self) -> bool:
-        if self.inside or threading.get_ident() != self._thread:
+        if self.inside or threading.get_ident() != self.thread:
             return False
         self._to_pending()
         self._settle_before_backward()
+        self._end_run(self._evaluating)  # what is learned from is no evaluation
         self._enter(BACKWARD)
         return True
 
@@ -125,24 +190,24 @@ class Timeline:
         self._pending = [_Pending(_AFTER_BACKWARD)]
 
     def optimizer_begins(self) -> bool:
-        if self.inside or threading.get_ident() != self._thread:
+        if self.inside or threading.get_ident() != self.thread:
             return False
         self._to_pending()
         for pending in self._pending:  # clipping lies between the gradients and the step
-            self._charge(OPTIMIZER if pending.kind == _AFTER_BACKWARD else LOSS, pending.time)
+            self._settle(pending, OPTIMIZER if pending.kind == _AFTER_BACKWARD else LOSS)
         self._pending = []
         self._enter(OPTIMIZER)
         return True
 
     def optimizer_ends(self) -> None:
         self._leave(OPTIMIZER)
-        self._count(UPDATES, 1)
+        self._counts[UPDATES] += 1
         self._learned = True
         self._pending = [_Pending(_AFTER_UPDATE)]
 
     def phase_begins(self, path: str) -> None:
         """A framework's adapter knows that `collect` or `update` begins here: what no event claims is the phase's own."""
-        if self.inside or threading.get_ident() != self._thread:
+        if self.inside or threading.get_ident() != self.thread:
             return
         self._to_pending()
         for pending in self._pending:
@@ -150,87 +215,175 @@ class Timeline:
                 pending.kind, pending.path = _PHASE, stages.UPDATE
         self._pending.append(_Pending(_PHASE, path=path))
 
+    # -- inside what is open --
+
+    def in_environment(self, *paths: str) -> bool:
+        """Whether an environment's step or reset (or just what is named) is open on this thread, nothing carved out."""
+        fits = self._region in (paths or (STEP, RESET)) and not self._carving
+        return fits and threading.get_ident() == self.thread
+
+    def carve_begins(self, path: str) -> int:
+        """What comes now is a stage of its own inside the one that is open: waiting for a worker, an episode's beginning."""
+        self._carving = path
+        return self.now()
+
+    def carve_ends(self, begin: int) -> None:
+        amount = self.now() - begin
+        self._charge(self._carving, amount, begin)
+        self._last += amount
+        self._carving = ""
+
+    def transferred(self, amount: int, size: int, to_host: bool) -> None:
+        """A copy between host and device took `amount` nanoseconds and moved `size` bytes."""
+        if not self.active or threading.get_ident() != self.thread:
+            return
+        counts = {COPIES[to_host]: 1.0, BYTES[to_host]: float(size)}
+        if self._region:
+            self._charge(f"{self._region}/{stages.TRANSFER}", amount, self.now() - amount)
+            self._note(self._region, counts)
+        elif self._pending:
+            pending = self._pending[-1]
+            pending.transfer += amount
+            pending.counts = pending.counts or {}
+            for what, number in counts.items():
+                pending.counts[what] = pending.counts.get(what, 0) + number
+        self._last += amount
+
+    def count(self, what: str, amount: float) -> None:
+        self._counts[what] += amount
+        if self._run is not None:
+            self._run.counts[what] += amount
+
     def stage(self) -> str:
         """The stage that time is being charged to, as far as it is known now. May be asked from any thread."""
         if self._region:
-            return self._region
-        kind = self._pending[-1].kind if self._pending else _START
-        guess = {
-            _AFTER_ENV: STORE,
-            _FORWARD: ACT,
-            _GRAD_FORWARD: LOSS,
-            _AFTER_UPDATE: stages.SAMPLE,
-            _AFTER_BACKWARD: OPTIMIZER,
-        }
-        return guess.get(kind, "")
-
-    def close(self) -> None:
-        """End the last window where it stands; what is pending stays unattributed."""
-        self._to_pending()
-        self._close_window()
+            return self._carving or self._region
+        pending = self._pending[-1] if self._pending else None
+        return (pending.path or _GUESS[pending.kind]) if pending else ""
 
     # -- settling --
 
+    def _settle(self, pending: _Pending, path: str) -> None:
+        path = pending.path = pending.path or path
+        if not path:
+            return
+        self._own[path] += pending.time
+        self._calls[path] += 1
+        if self._run is not None:
+            self._run.own[path] += pending.time
+        if pending.kind in (_FORWARD, _GRAD_FORWARD):
+            self._counts[f"{FORWARDS}@{path}"] += 1
+            self._counts[f"{ROWS}@{path}"] += pending.rows
+        if pending.transfer:
+            self._charge(f"{path}/{stages.TRANSFER}", pending.transfer, 0)
+        if pending.counts:
+            self._note(path, pending.counts)
+
     def _settle_before_env(self) -> None:
-        transition = any(pending.kind == _AFTER_UPDATE or pending.path == stages.UPDATE for pending in self._pending)
+        transition = False
         for pending in self._pending:
-            if pending.kind == _PHASE:
-                self._charge(pending.path, pending.time)
-            elif pending.kind in (_FORWARD, _GRAD_FORWARD):
-                self._charge(ACT, pending.time)
+            kind = pending.kind
+            if kind == _AFTER_UPDATE or pending.path == stages.UPDATE:
+                transition = True
+            elif kind in (_FORWARD, _GRAD_FORWARD):
                 self._act_rows = pending.rows
-            elif pending.kind == _AFTER_ENV:
-                self._charge(STORE, pending.time)
-            elif pending.kind == _AFTER_BACKWARD:
-                self._charge(OPTIMIZER, pending.time)
+            self._settle(pending, _BEFORE_ENV[kind])
         self._pending = []
         elapsed = (self._last - self._opened) * 1e-9
-        if (transition and elapsed >= WINDOW) or (not self._learned and elapsed >= IDLE_WINDOW) or elapsed >= LONGEST:
+        if (
+            (transition and elapsed >= WINDOW)
+            or ((self.worker or not self._learned) and elapsed >= IDLE_WINDOW)
+            or elapsed >= LONGEST
+        ):
             self._close_window()
 
     def _settle_before_backward(self) -> None:
-        bootstrap = self._pending and self._pending[0].kind == _AFTER_ENV and self._is_bootstrap()
+        bootstrap = bool(self._pending) and self._pending[0].kind == _AFTER_ENV and self._is_bootstrap()
         for pending in self._pending:
-            if pending.kind == _AFTER_ENV:
-                self._charge(STORE if bootstrap else stages.SAMPLE, pending.time)
-            elif pending.kind == _AFTER_UPDATE:
-                self._charge(stages.SAMPLE, pending.time)
-            elif pending.kind == _FORWARD and bootstrap and pending.rows == self._act_rows:
-                self._charge(stages.ADVANTAGE, pending.time)
-            elif pending.kind == _PHASE:
-                self._charge(pending.path, pending.time)
-            elif pending.kind != _START:
-                self._charge(LOSS, pending.time)
+            path = _BEFORE_BACKWARD[pending.kind]
+            if bootstrap and pending.kind == _AFTER_ENV:
+                path = STORE
+            elif bootstrap and pending.kind == _FORWARD and pending.rows == self._act_rows:
+                path = stages.ADVANTAGE
+            self._settle(pending, path)
         self._pending = []
 
     def _is_bootstrap(self) -> bool:
         return any(pending.kind == _FORWARD and pending.rows == self._act_rows for pending in self._pending)
 
+    def _new_run(self, path: str, env: int, evaluating: bool) -> None:
+        """Events on another environment begin, or another episode. Was the run of events until now an evaluation?
+
+        It was if its reset said so; or if it began with a reset once learning had begun, nothing was learned during it, and now
+        another environment goes on in the middle of the episode in which it had been left.
+        """
+        if env == self._env and evaluating == self._evaluating:
+            return
+        self._end_run(self._evaluating or (path == STEP and env in self._known_envs))
+        if self._learned and path == RESET and (evaluating or (self._known_envs and env != self._env)):
+            self._run = _Run()
+        self._evaluating = evaluating
+        self._known_envs.add(env)
+        self._env = env
+
+    def _end_run(self, evaluation: bool) -> None:
+        if evaluation and self._run is not None:
+            for path, amount in self._run.own.items():
+                self._own[path] -= amount
+                self._own[stages.EVALUATE] += amount
+            for what, number in self._run.counts.items():
+                self._counts[what] -= number
+            self._calls[stages.EVALUATE] += 1
+        self._run, self._evaluating = None, False
+
     # -- bookkeeping --
 
     def _to_pending(self) -> None:
-        now = self._now()
+        now = self.now()
         if self._pending:
-            self._pending[-1].time += now - self._last
+            pending = self._pending[-1]
+            pending.time += now - self._last
+            if self.syncs:
+                counts = pending.counts = pending.counts or {}
+                counts[SYNCS] = counts.get(SYNCS, 0) + self.syncs
+            if self._pieces is not None and len(self._pieces) < MAX_EVENTS:
+                self._pieces.append((pending, self._last, now - self._last))
+        self.syncs = 0
         self._last = now
 
     def _enter(self, path: str) -> None:
         self.inside += 1
         self._region = path
 
-    def _leave(self, path: str) -> None:
-        now = self._now()
-        self._charge(path, now - self._last)
+    def _leave(self, path: str) -> int:
+        now = self.now()
+        amount = now - self._last
+        self._charge(path, amount, self._last)
+        if self.syncs:
+            self._counts[f"{SYNCS}@{path}"] += self.syncs
+            self.syncs = 0
         self._last = now
         self.inside -= 1
         self._region = ""
+        return amount
 
-    def _charge(self, path: str, amount: int) -> None:
-        self._own[path] = self._own.get(path, 0) + amount
-        self._calls[path] = self._calls.get(path, 0) + 1
+    def _charge(self, path: str, amount: int, begin: int) -> None:
+        self._own[path] += amount
+        self._calls[path] += 1
+        if self._run is not None:
+            self._run.own[path] += amount
+        if self._pieces is not None and begin and len(self._pieces) < MAX_EVENTS:
+            self._pieces.append((_Pending(_PHASE, path=path), begin, amount))
 
-    def _count(self, what: str, amount: float) -> None:
-        self._counts[what] = self._counts.get(what, 0) + amount
+    def _note(self, path: str, counts: dict[str, float]) -> None:
+        for what, number in counts.items():
+            self._counts[f"{what}@{path}"] += number
+
+    def _fresh(self) -> None:
+        self._own: defaultdict[str, int] = defaultdict(int)
+        self._calls: defaultdict[str, int] = defaultdict(int)
+        self._counts: defaultdict[str, float] = defaultdict(float)
+        self.step_times: list[int] = []
 
     def _close_window(self) -> None:
         wall = self._last - self._opened
@@ -244,9 +397,19 @@ class Timeline:
                 name = stages.parent(name)
         own = {path: self._own.get(path, 0) for path in total}
         calls = {path: self._calls.get(path, 0) for path in total}
-        sample = Sample(self._opened - self._origin, wall, own, total, calls, self._counts)
-        self._own, self._calls, self._counts = {}, {}, {}
+        counts = dict(self._counts)
+        if self.step_times:
+            times = sorted(self.step_times)
+            counts["step_median"], counts["step_p99"] = times[len(times) // 2] * 1e-9, times[len(times) * 99 // 100] * 1e-9
+        sample = Sample(self._opened - self.origin, wall, own, total, calls, counts)
+        if self._pieces is not None:
+            sample.events = [(p.path, begin - self.origin, amount) for p, begin, amount in self._pieces if p.path]
+            self._pieces = None
+        self._fresh()
+        if self._run is not None:
+            self._run = _Run()  # only what a window still holds can be moved
+        self.look = True
         self._opened = self._last
         self._on_window(sample)
         # What the record keeps between two windows is nobody's time.
-        self._opened = self._last = self._now()
+        self._opened = self._last = self.now()

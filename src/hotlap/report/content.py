@@ -66,12 +66,18 @@ def _sections(doc: dict[str, Any], breakdown: bool) -> list[Section]:
     if doc["stages"]:
         tree, *over_time = _plots(doc)
         built += [_stage_section(doc, breakdown), tree, _throughput_section(doc), *over_time, _facts_section(doc)]
+    if doc["workers"]:
+        built.append(_workers_section(doc))
+    if doc["counters"] and (counted := _counters_section(doc)).rows:
+        built.append(counted)
     if doc["evaluation"]:
         built.append(_evaluation_section(doc))
     if doc["targets"]:
         built.append(_targets_section(doc))
     if doc["hot_lines"]:
         built.append(_hot_lines_section(doc))
+    if doc["own_lines"]:
+        built.append(_own_lines_section(doc))
     if doc["modules"]:
         built.append(_modules_section(doc))
     if doc["functions"]:
@@ -160,7 +166,7 @@ def _facts_section(doc: dict[str, Any]) -> Table:
         value = units.seconds(projected["seconds"])
         rows.append((f"{int(n):,} iterations", value, f"projected; 95% {units.seconds(low)}-{units.seconds(high)}"))
     growth = memory["last_bytes"] - memory["first_bytes"]
-    rows.append(("memory", units.size(memory["peak_bytes"]), f"peak; {units.size(growth)} grown over the run"))
+    rows.append(("memory", units.size(memory["peak_bytes"]), f"peak; {units.size(growth)} grown after warm-up"))
     if memory["gpu_peak_bytes"]:
         busy = f"; GPU busy {units.share(doc['gpu_busy'])}" if doc["gpu_busy"] is not None else ""
         rows.append(("GPU memory", units.size(memory["gpu_peak_bytes"]), f"peak{busy}"))
@@ -194,11 +200,84 @@ def _targets_section(doc: dict[str, Any]) -> Table:
 
 def _hot_lines_section(doc: dict[str, Any]) -> Table:
     rows: list[tuple[Cell, ...]] = [
-        (units.share(line["share"]), line["stage"] or "-", line["where"], line["code"] or line["function"])
-        for line in doc["hot_lines"]
+        (*_times(line), line["stage"] or "-", line["where"], line["code"] or line["function"]) for line in doc["hot_lines"]
     ]
-    note = "sampled where Python can be interrupted: at calls and loop ends; native code counts for its caller"
-    return Table("Hottest lines", (">share", "stage", "where", "code"), rows, note, crop=True)
+    note = "sampled where Python can be interrupted: at calls and loop ends; native code counts for the line that called it"
+    return Table("Hottest lines", (">own", ">total", "", "stage", "where", "code"), rows, note, crop=True)
+
+
+def _own_lines_section(doc: dict[str, Any]) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (units.share(row["share"]), row["stage"] or "-", row["where"], row["code"]) for row in doc["own_lines"]
+    ]
+    return Table("Your own lines, with the library code they call", (">share", "stage", "where", "code"), rows, crop=True)
+
+
+def _times(row: dict[str, Any]) -> tuple[str, str, str]:
+    kind = {True: "native", False: "Python"}.get(row.get("native"), "")  # records of version 0.1.0 do not say
+    return units.share(row["share"]), units.share(row.get("cumulative", row["share"])), kind
+
+
+def _workers_section(doc: dict[str, Any]) -> Table:
+    workers, cores = doc["workers"], doc["machine"].get("usable_cores", 1)
+    slowest = workers["slowest"]
+    rows: list[tuple[Cell, ...]] = [
+        (label, *_worker_cells(row))
+        for label, row in (("median", workers["median"]), (f"slowest ({slowest['worker']})", slowest))
+    ]
+    threads = sum(row["threads"] for row in workers["each"].values()) + doc["threads"].get("torch", 1)
+    note = f"{workers['count']} worker processes; with the script's own {threads:g} torch threads on {cores:g} usable cores"
+    columns = ("", ">one step", ">p99/median", ">in the env", ">acting", ">waiting", ">other", ">CPU", ">memory")
+    return Table("Worker processes", columns, rows, note)
+
+
+def _worker_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    spread = f"{row['step_p99'] / row['step_median']:.1f}x" if row["step_median"] else "-"
+    shares = (units.share(row[f"{what}_share"]) for what in ("env", "act", "wait", "other", "cpu"))
+    return (units.seconds(row["step_seconds"]), spread, *shares, units.size(row["memory_bytes"]))
+
+
+def _counters_section(doc: dict[str, Any]) -> Table:
+    found, cores = doc["counters"], doc["machine"].get("usable_cores", 1)
+
+    def number(name: str) -> str | None:
+        return None if found[name] is None else units.count(found[name])
+
+    def copies(way: str) -> str | None:
+        moved = found[way]
+        return f"{units.count(moved['copies'])}, {units.size(moved['bytes'])}" if moved["copies"] else None
+
+    per_step = None if found["step_median"] is None else units.seconds(found["step_median"])
+    rows = [
+        ("rows per forward pass when acting", number("act_batch"), "many small ones cost more than few large ones"),
+        ("forward passes per env step", number("act_calls_per_env_step"), ""),
+        ("rows per minibatch", number("minibatch"), ""),
+        ("updates per env step", number("updates_per_env_step"), ""),
+        ("env steps per episode", number("episode_length"), "of the episodes that ended"),
+        ("one call of step", per_step, f"median; p99 {units.seconds(found['step_p99'] or 0)}"),
+        ("resets", _share(found["reset_share"]), "of the environments' time"),
+        ("synchronising calls per update", number("syncs_per_update"), "item, tolist, numpy, nonzero and the like"),
+        ("copies to the device", copies("to_device"), ""),
+        ("copies to the host", copies("to_host"), ""),
+        ("bytes sent to workers per env step", number("ipc_bytes_per_env_step"), ""),
+        ("cores in use", f"{found['cpu_cores']:.2f}", f"of {cores:g} usable, by this process"),
+        (
+            "context switches per second",
+            number("switches_per_s"),
+            f"given up by itself; {units.count(found['forced_switches_per_s'])} forced",
+        ),
+        ("page faults per second", number("page_faults_per_s"), f"{units.count(found['disk_faults_per_s'])} from disk"),
+        ("throttled by the cgroup", _share(found["throttled_share"] or None), ""),
+        ("garbage collection", _share(found["gc_share"]), f"{units.count(found['gc_per_s'])} runs per second"),
+        ("graphs compiled after warm-up", number("compiled_graphs") if found["compiled_graphs"] else None, "recompilation"),
+        *((f"numbers: {what}", kind, "") for what, kind in doc["types"].items()),
+    ]
+    shown: list[tuple[Cell, ...]] = [(label, value, note) for label, value, note in rows if value is not None]
+    return Table("What was counted", ("", ">value", ""), shown if doc["types"] or found["by_stage"] else [])
+
+
+def _share(value: float | None) -> str | None:
+    return None if value is None else units.share(value)
 
 
 def _modules_section(doc: dict[str, Any]) -> Table:

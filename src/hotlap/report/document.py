@@ -8,7 +8,7 @@ import numpy as np
 from hotlap import stages, stats
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
 from hotlap.record import Run, strict_reading
-from hotlap.report import units
+from hotlap.report import counters, units
 from hotlap.report.targets import Target
 
 SCHEMA = "hotlap.{verb}/1"
@@ -25,6 +25,7 @@ def document(run: Run) -> dict[str, Any]:
 
 def _document(run: Run) -> dict[str, Any]:
     header = run.header
+    counters.fill_worker_steps(run)
     warmup, steady = split_warmup(run)
     walls = [sample.wall * NANO for sample in steady]
     result: dict[str, Any] = {
@@ -41,9 +42,15 @@ def _document(run: Run) -> dict[str, Any]:
         "unattributed": None,
         "throughput": _throughput(steady),
         "counts": _totals(run),
+        "counters": counters.counters(steady),
+        "workers": counters.workers(run, steady[0].start if steady else 0),
+        "threads": header.get("threads", {}),
+        "types": header.get("types", {}),
         "memory": _memory(run),
         "projection": _projection(walls),
         "hot_lines": header.get("hot_lines", []),
+        "hot_functions": header.get("hot_functions", []),
+        "own_lines": header.get("own_lines", []),
         "modules": header.get("modules", []),
         "functions": header.get("functions", []),
         "gpu_busy": (header.get("usage") or {}).get("gpu_busy"),
@@ -144,11 +151,12 @@ def _totals(run: Run) -> dict[str, float]:
 
 def _memory(run: Run) -> dict[str, Any]:
     seen = [line.rss for line in run.lines]
+    steady = [line.rss for line in run.lines if line.phase in ("measured", "train")] or seen
     usage = run.header.get("usage") or {}
     return {
         "peak_bytes": max([*seen, usage.get("peak_rss") or 0], default=0),
-        "first_bytes": seen[0] if seen else 0,
-        "last_bytes": seen[-1] if seen else 0,
+        "first_bytes": steady[0] if steady else 0,
+        "last_bytes": steady[-1] if steady else 0,
         "gpu_peak_bytes": max((line.gpu_memory for line in run.lines), default=0),
     }
 
@@ -191,7 +199,7 @@ def _overhead_ab(run: Run) -> dict[str, Any] | None:
     return {"ratio": ratio, "ci95": [low, high], "pairs": pairs}
 
 
-def _windows(run: Run, warmup: int) -> dict[str, list[Any]]:
+def _windows(run: Run, warmup: int) -> dict[str, Any]:
     """The series behind the plots: one entry per recorded iteration, bare ones left out; the first ones are warm-up."""
     samples = run.phase("warmup", "measured", "traced", "train")
     paths = sorted({path for sample in samples for path in sample.own}, key=stages.order)
@@ -204,11 +212,18 @@ def _windows(run: Run, warmup: int) -> dict[str, list[Any]]:
     phases = [
         "warmup" if i < warmup else line.phase for i, line in enumerate(line for line in run.lines if line.phase != "bare")
     ]
-    return {"time": [sample.start * NANO for sample in samples], "phase": phases, **rates, "shares": shares}  # type: ignore[dict-item]
+    return {
+        "time": [sample.start * NANO for sample in samples],
+        "phase": phases,
+        **rates,
+        "shares": shares,
+        "counts": counters.over_time(samples),
+        "rss": [line.rss for line in run.lines if line.phase != "bare"],
+    }
 
 
 def _warnings(run: Run, result: dict[str, Any], walls: Sequence[float]) -> list[str]:
-    found = []
+    found = list(run.header.get("notes", []))
     if result["status"] == "killed":
         found.append("The process was killed: this report covers what it had recorded.")
     if result["status"] == "interrupted":

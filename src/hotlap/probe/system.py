@@ -43,6 +43,7 @@ class Options:
     detailed: bool = False
     targets: tuple[str, ...] = ()
     ranges: str | None = None
+    sampler: bool = True
 
 
 OnProgress = Callable[[str, int, int], None]  # (what is going on, done, of how many)

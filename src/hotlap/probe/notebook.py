@@ -1,0 +1,38 @@
+"""Measure a part of a program from within, in a notebook for instance: `with hotlap.profile("name") as run:`."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hotlap.errors import UsageError
+from hotlap.probe.recorder import TIMELINE, Recorder, install
+from hotlap.probe.script import create_run
+from hotlap.record import Run
+
+
+@contextmanager
+def profile(name: str = "notebook", out: Path | str | None = None, warmup: int = 2, lines: bool = True) -> Iterator[Run]:
+    """Profile the training that runs inside the block, on this thread and in worker processes started there.
+
+    The first `warmup` windows after learning has begun are left out. `lines` samples which lines burn the time. Afterwards
+    `run.show()` prints the report, and `hotlap report` renders it.
+    """
+    if TIMELINE.active:
+        raise UsageError("a profile is already being made in this process")
+    run = create_run(name, {"script": name}, Path(out) if out else None)
+    install()
+    spec = {"run": str(run.path.resolve()), "iterations": math.inf, "seconds": None, "warmup": warmup, "sampler": lines}
+    recorder = Recorder(run, spec)
+    recorder.begin()
+    status, error = "done", {}
+    try:
+        yield run
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
+    except BaseException as problem:
+        status, error = "failed", {"error": f"{type(problem).__name__}: {problem}"}
+        raise
+    finally:
+        run.finish(status, **error, **recorder.end())

@@ -1,0 +1,206 @@
+"""Writes what the timeline saw to the record: of the script, window by window, and of each of its worker processes."""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hotlap import machine
+from hotlap.clock import ENV_STEPS, MAX_EVENTS, UPDATES, Sample
+from hotlap.probe import adapters, generic, hooks
+from hotlap.probe.gpu import GpuTrace
+from hotlap.probe.sampler import Sampler
+from hotlap.probe.timeline import FORWARDS, Timeline
+from hotlap.probe.usage import Usage, threads
+from hotlap.record import KERNELS, STACKS, TRACED, Recorded, Run, append_line
+
+PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
+TIMELINE = Timeline()  # of this process; hooks are installed once and report to it
+_finder: hooks.Finder | None = None
+
+
+class Enough(BaseException):
+    """Enough has been measured."""
+
+
+def install() -> None:
+    """Hook what is imported, and what will be. Without a started timeline the hooks do nothing."""
+    global _finder
+    if _finder is None:
+        _finder = hooks.Finder(TIMELINE, adapters.with_frameworks(generic.PATCHES))
+        _finder.install()
+        generic.patch_output(TIMELINE)
+        os.register_at_fork(after_in_child=_forked)
+
+
+class Recorder:
+    """The script's own windows: warm-up until learning has begun and `warmup` windows more, one traced, then measured ones."""
+
+    def __init__(self, run: Run, spec: dict[str, Any]) -> None:
+        self.run, self.spec = run, spec
+        self._left = spec["warmup"]
+        self._learning = False
+        self._walls: list[int] = []
+        self._traced = False
+        self._gpu: GpuTrace | None = None
+        self._pid = os.getpid()
+        self._usage = Usage()
+        self._ended = False
+        self.sampler = Sampler(TIMELINE.stage) if spec["sampler"] else None
+
+    def begin(self) -> None:
+        """Start measuring this thread; worker processes that start from now on report too."""
+        global _worker_of
+        _worker_of = None
+        TIMELINE.start(self.write)
+        os.environ[PROBE] = json.dumps({"run": self.spec["run"], "origin": TIMELINE.origin})
+        folder = str(Path(__file__).with_name("site"))
+        paths = os.environ.get("PYTHONPATH", "")
+        if folder not in paths.split(os.pathsep):
+            os.environ["PYTHONPATH"] = folder + (os.pathsep + paths if paths else "")
+
+    def end(self) -> dict[str, Any]:
+        """Stop measuring; what the header of the record should say."""
+        if self.sampler:
+            self.sampler.close()
+        self._ended = True
+        TIMELINE.stop()
+        self._usage.close()
+        os.environ.pop(PROBE, None)
+        found: dict[str, Any] = {
+            "usage": {"peak_rss": machine.peak_rss(), "gpu_busy": self._gpu.busy if self._gpu else None},
+            "threads": threads(),
+            "types": _types(),
+            "notes": adapters.NOTES,
+        }
+        if self.sampler:
+            found |= {"hot_lines": self.sampler.hottest(), "hot_functions": self.sampler.functions()}
+            found["own_lines"] = self.sampler.own_lines()
+            found["sampler_seconds"] = self.sampler.seconds
+            self._save(STACKS, self.sampler.stacks())
+        return found
+
+    def write(self, sample: Sample) -> None:
+        if os.getpid() != self._pid:
+            return
+        sample.counts |= self._usage.since()
+        phase = "traced" if sample.events else "measured" if self._warm else "warmup"
+        if sample.events:
+            if self._gpu:
+                sample.gpu = self._gpu.end(sample)
+                self._save(KERNELS, self._gpu.spans[:MAX_EVENTS])
+            self._save(TRACED, {"start": sample.start, "end": sample.start + sample.wall})
+        elif self._warm:
+            self._walls.append(sample.wall)
+        self.run.append(Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
+        if self._learning and not self._warm:
+            self._left -= 1
+        self._learning = self._learning or bool(sample.counts.get(UPDATES))
+        if self._warm and not self._traced:
+            self._traced = True
+            self._gpu = GpuTrace.begin(TIMELINE.origin)
+            TIMELINE.trace()
+        elif self._warm and self.sampler:
+            self.sampler.resume()
+        if not self._ended and self._is_enough():  # again and again, should the script catch it
+            raise Enough
+
+    @property
+    def _warm(self) -> bool:
+        return self._learning and self._left <= 0
+
+    def _is_enough(self) -> bool:
+        """As many windows as asked for, late warm-up not counted; or as much time."""
+        seconds, wanted = self.spec["seconds"], self.spec["iterations"]
+        if seconds is not None:
+            return bool(sum(self._walls) >= seconds * 1e9)
+        if len(self._walls) < wanted:
+            return False
+        from hotlap import stats
+
+        steady = len(self._walls) - stats.warmup_end(self._walls)
+        return bool(steady >= wanted or len(self._walls) >= 2 * wanted + 10)
+
+    def _save(self, name: str, content: Any) -> None:
+        with suppress(OSError):
+            (self.run.path / name).write_text(json.dumps(content))
+
+
+def _types() -> dict[str, str]:
+    """Number formats that were seen: of observations, of what networks get, and of their parameters."""
+    found = dict(TIMELINE.types)
+    if torch := sys.modules.get("torch"):
+        found["default"] = str(torch.get_default_dtype()).removeprefix("torch.")
+    return found
+
+
+# -- worker processes --
+
+_worker_of: "Worker | None" = None
+
+
+class Worker:
+    """A process that the script started. It writes its windows to a file of its own, once it has stepped or run a network."""
+
+    def __init__(self, folder: Path, origin: int) -> None:
+        self._path = folder / "workers" / f"{os.getpid()}.jsonl"
+        self._folder = folder
+        self._usage = Usage()
+        self._events: list[tuple[str, int, int]] = []
+        self._traced = False
+        self._seen = False
+        TIMELINE.start(self.write, origin, worker=True)
+        TIMELINE.trace()
+        self._at_exit(self.end)
+
+    def end(self) -> None:
+        if TIMELINE.active and threading.get_ident() == TIMELINE.thread:
+            TIMELINE.stop()
+
+    def write(self, sample: Sample) -> None:
+        sample.counts |= self._usage.since()
+        events, sample.events = sample.events, []
+        self._seen = self._seen or bool(sample.counts.get(ENV_STEPS)) or any(FORWARDS in name for name in sample.counts)
+        if not self._seen:
+            TIMELINE.trace()
+            return
+        if not self._traced:
+            self._events = [*self._events, *events][-20_000:]
+            TIMELINE.trace()
+            with suppress(OSError, ValueError):  # until the script's own traced window is over, nobody knows which spans
+                span = json.loads((self._folder / TRACED).read_text())
+                sample.events = [e for e in self._events if span["start"] <= e[1] <= span["end"]]
+                self._traced, self._events = True, []
+        sample.counts["threads"] = threads().get("torch", 1)
+        with suppress(OSError):  # the folder is gone, or full: never the user's trouble
+            self._path.parent.mkdir(exist_ok=True)
+            append_line(self._path, Recorded("train", sample, machine.rss()))
+
+    @staticmethod
+    def _at_exit(function: Callable[[], None]) -> None:
+        import atexit
+        from multiprocessing import util
+
+        util.Finalize(None, function, exitpriority=0)  # processes of multiprocessing skip atexit
+        atexit.register(function)
+
+
+def become_worker() -> None:
+    """Report as a worker to the run that the environment names, if there is one."""
+    global _worker_of
+    with suppress(KeyError, ValueError, OSError):
+        told = json.loads(os.environ[PROBE])
+        if (folder := Path(told["run"])).is_dir():
+            install()
+            _worker_of = Worker(folder, told["origin"])
+
+
+def _forked() -> None:
+    """A process that the script forked has all its hooks, and must not go on writing the script's own windows."""
+    was_measured, TIMELINE.inside, TIMELINE.active = TIMELINE.active, 1, False
+    if was_measured:
+        become_worker()
