@@ -29,6 +29,7 @@ def test_the_sampler_finds_the_planted_lines_and_their_stages():
         with clock.stage("update"):
             time.sleep(0.1)
         sampler.pause()
+    sampler.keep()
     sampler.close()
     lines = sampler.hottest(100)
     first = burn.__code__.co_firstlineno
@@ -57,6 +58,7 @@ def test_the_sampler_is_fair_to_python_and_to_what_releases_the_lock(turns, roun
                 with clock.stage("update"):
                     time.sleep(0.001)
         sampler.pause()
+    sampler.keep()
     sampler.close()
     samples = clock.take()
     truth = sum(s.own["collect"] for s in samples) / sum(s.wall for s in samples)  # four fifths on a quiet machine

@@ -13,7 +13,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from hotlap.probe.generic import watched_output
 from hotlap.probe.recorder import Enough, Recorder, install
+from hotlap.probe.timeline import TIMELINE
 from hotlap.record import Run
 
 
@@ -25,7 +27,8 @@ def main() -> None:
     recorder = Recorder(run, spec)
     sys.argv = [spec["script"], *sys.argv[2:]]
     recorder.begin()
-    code, error = _execute(spec)
+    with watched_output(TIMELINE):
+        code, error = _execute(spec)
     if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
         fields = recorder.end()
         status = "failed" if error else "interrupted" if code == 130 else "done"

@@ -1,11 +1,11 @@
 """Hooks that see any script: torch, environments, worker processes, logging."""
 
-import builtins
 import functools
 import importlib
-import logging
+import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -88,13 +88,8 @@ def _patch_modules(torch: ModuleType, timeline: Timeline) -> None:
 
     def around_compile(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(model: Any = None, *args: Any, **kwargs: Any) -> Any:
-            result = original(model, *args, **kwargs)
-            if model is None:  # used as a decorator with arguments
-                return lambda function: mark(result(function), function)
-            return mark(result, model)
-
-        def mark(compiled: Any, function: Any) -> Any:
-            if isinstance(function, Module) or not callable(compiled):
+            compiled = original(model, *args, **kwargs)
+            if model is None or isinstance(model, Module):  # a decorator, which will come here again; a module as any other
                 return compiled
 
             def run(*args: Any, **kwargs: Any) -> Any:
@@ -167,12 +162,20 @@ def _like(original: Any, replacement: Any) -> Any:
 # -- environments --
 
 
-def _num_envs(env: Any) -> int:
+Steps = Callable[[Any, Any, Any], int]  # (environment, action, what step returned) -> how many steps that was
+
+
+def _num_envs(env: Any, action: Any, result: Any) -> int:
     return int(getattr(env, "num_envs", 1))
 
 
-def patch_environments(base: type, timeline: Timeline, steps: Callable[[Any], int] = _num_envs) -> None:
-    """Hook `step` and `reset` of a class of environments and of every class derived from it; `steps` that one call makes."""
+def patch_environments(
+    base: type, timeline: Timeline, steps: Steps = _num_envs, also: tuple[str, ...] = ("step_wait",)
+) -> None:
+    """Hook `step` and `reset` of a class of environments and of every class derived from it.
+
+    `steps` says how many steps one call makes; `also` names methods that step too.
+    """
     ends = _Ends()
 
     def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,16 +184,17 @@ def patch_environments(base: type, timeline: Timeline, steps: Callable[[Any], in
                 if timeline.in_environment(STEP, RESET):
                     _let_alone(env, "step", call, original)
                 return original(env, *args, **kwargs)
-            result = None
-            number = 0
+            seen = (0, 0, 0)
             try:
                 result = original(env, *args, **kwargs)
-                number = steps(env)
+                syncs = timeline.syncs
+                seen = (steps(env, args[0] if args else None, result), *ends.of(env, result))
+                timeline.syncs = syncs  # looking at the result is not the script's doing
+                if timeline.look:
+                    _note_types(timeline, result)
                 return result
             finally:
-                timeline.environment_ends(STEP, number, *ends.of(env, result))
-                if timeline.look and result is not None:
-                    _note_types(timeline, result)
+                timeline.environment_ends(STEP, *seen)
 
         return call
 
@@ -225,7 +229,8 @@ def patch_environments(base: type, timeline: Timeline, steps: Callable[[Any], in
         return call
 
     # A vector environment may be stepped in two halves.
-    wrap_family(base, {"step": around_step, "reset": around_reset, "step_async": around_begun, "step_wait": around_step})
+    methods: dict[str, Around] = {"step": around_step, "reset": around_reset, "step_async": around_begun}
+    wrap_family(base, methods | dict.fromkeys(also, around_step))
 
 
 def _let_alone(env: Any, name: str, hook: Any, original: Callable[..., Any]) -> None:
@@ -242,7 +247,7 @@ def _evaluates() -> bool:
         if frame is None or frame.f_code.co_name == "<module>":
             return False
         name = frame.f_code.co_name.lower()
-        if "eval" in name or name.startswith("test"):
+        if "eval" in name:
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
@@ -258,19 +263,33 @@ def _note_types(timeline: Timeline, result: Any) -> None:
 
 
 class _Ends:
-    """Episodes that a step ended, and how long they were. Knows Gymnasium's form, SB3's, and PettingZoo's."""
+    """Episodes that a step ended, and how long they were. Knows the forms of Gymnasium, SB3, PettingZoo, TorchRL and skrl."""
 
     def __init__(self) -> None:
         self._begun: dict[int, tuple[int, Any]] = {}  # environment -> steps so far, and at which step its episodes began
 
     def of(self, env: Any, result: Any) -> tuple[int, int]:
-        if not isinstance(result, tuple) or len(result) not in (4, 5):
-            return 0, 0
+        if isinstance(result, tuple) and len(result) == 2:
+            result = result[0]
+        if hasattr(result, "batch_size"):  # TorchRL's TensorDict
+            done = result.get(("next", "done"), None)
+            return (0, 0) if done is None or done.is_cuda else (int(done.sum()), 0)
         steps, begun = self._begun.get(id(env), (0, 0))
         steps += 1
         episodes = length = 0
-        done, truncated = result[2], result[3] if len(result) == 5 else None
-        if isinstance(done, dict):  # by agent; the episode ends for all
+        if result is None:  # agents in turns
+            done = truncated = None
+        elif isinstance(result, tuple) and len(result) in (4, 5):
+            done, truncated = result[2], result[3] if len(result) == 5 else None
+        else:
+            return 0, 0
+        if hasattr(done, "is_cuda"):
+            if done.is_cuda:  # looking at it would make the host wait for the device
+                return 0, 0
+            done, truncated = done.numpy().ravel(), truncated if truncated is None else truncated.numpy().ravel()
+        if done is None:
+            over = getattr(env, "agents", None) == []
+        elif isinstance(done, dict):  # by agent; the episode ends for all
             over = bool(done) and all(bool(done[agent]) or bool((truncated or {}).get(agent)) for agent in done)
         elif getattr(done, "ndim", 0) and type(done).__module__ == "numpy":
             over = False
@@ -280,8 +299,6 @@ class _Ends:
                     begun = done.astype("int64") * 0
                 episodes, length = len(ended), int((steps - begun[ended]).sum())
                 begun[ended] = steps
-        elif type(done).__module__.startswith("torch"):  # looking at it could make the host wait for the device
-            return 0, 0
         else:
             over = bool(done) or bool(truncated)
         if over:
@@ -296,10 +313,9 @@ def patch_gymnasium(module: ModuleType, timeline: Timeline) -> None:
 
 
 def patch_pettingzoo(module: ModuleType, timeline: Timeline) -> None:
-    """One step is one call: all agents of a parallel environment, the agent whose turn it is of the others."""
-    for name in ("AECEnv", "ParallelEnv"):
-        if hasattr(module, name):
-            patch_environments(getattr(module, name), timeline, steps=lambda env: 1)
+    """One step is one call: all agents of a parallel environment; the agent whose turn it is, unless it is dead."""
+    patch_environments(module.ParallelEnv, timeline, lambda env, action, result: 1)
+    patch_environments(module.AECEnv, timeline, lambda env, action, result: int(action is not None))
 
 
 # -- worker processes --
@@ -352,14 +368,48 @@ def patch_wandb(module: ModuleType, timeline: Timeline) -> None:
         wrap(module.Run, name, as_region(timeline, stages.LOG))
 
 
-def patch_output(timeline: Timeline) -> None:
-    """`print` and Python's own logging."""
-    region: Around = as_region(timeline, stages.LOG)
-    if not hasattr(builtins.print, "__hotlap__"):
-        printing = _like(builtins.print, region(builtins.print))
-        printing.__hotlap__ = True
-        builtins.print = printing
-    wrap(logging.Logger, "callHandlers", region)
+def patch_logging(module: ModuleType, timeline: Timeline) -> None:
+    wrap(module.Logger, "callHandlers", as_region(timeline, stages.LOG))
+
+
+class Output(io.TextIOWrapper):
+    """Standard output or error, where writing is logging. `print` itself stays: numba and torch.compile know it by identity."""
+
+    def __init__(self, stream: io.TextIOWrapper, timeline: Timeline) -> None:
+        stream.flush()
+        super().__init__(
+            stream.buffer,
+            encoding=stream.encoding,
+            errors=stream.errors,
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+        self.mode = "w"  # type: ignore[misc]
+        self._timeline = timeline
+
+    def write(self, text: str) -> int:
+        if self._timeline.inside or not self._timeline.region_begins(stages.LOG):
+            return super().write(text)
+        try:
+            return super().write(text)
+        finally:
+            self._timeline.region_ends(stages.LOG)
+
+
+@contextmanager
+def watched_output(timeline: Timeline) -> Iterator[None]:
+    """Standard output and error go the same way, and what writing to them costs is seen."""
+    streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+    ours = {name: Output(stream, timeline) for name, stream in streams.items() if type(stream) is io.TextIOWrapper}
+    for name, stream in ours.items():
+        setattr(sys, name, stream)
+    try:
+        yield
+    finally:
+        for name, stream in ours.items():
+            if getattr(sys, name) is stream:
+                setattr(sys, name, streams[name])
+            stream.detach()  # flushes, and leaves the file to the original
 
 
 PATCHES: dict[str, list[Patch]] = {
@@ -368,8 +418,10 @@ PATCHES: dict[str, list[Patch]] = {
     "tensorboardX.writer": [patch_tensorboard],
     "wandb.sdk.wandb_run": [patch_wandb],
     "gymnasium": [patch_gymnasium],
+    "gym": [patch_gymnasium],
     "pettingzoo.utils.env": [patch_pettingzoo],
     "multiprocessing.connection": [patch_connections],
     "multiprocessing.synchronize": [patch_events],
     "ray": [patch_ray],
+    "logging": [patch_logging],
 }

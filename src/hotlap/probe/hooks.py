@@ -58,9 +58,13 @@ class Finder(importlib.abc.MetaPathFinder):
             patch(module, self.timeline)
 
 
-def wrap(owner: Any, name: str, around: Around) -> None:
-    """Replace a function or method of a module or class, once."""
+def wrap(owner: Any, name: str, around: Around, inherited: bool = False) -> None:
+    """Replace a function or method of a module or class, once; one that a class only inherits if asked to."""
     original = owner.__dict__.get(name)
+    if original is None and inherited:
+        original = getattr(owner, name)
+        setattr(owner, name, functools.wraps(original)(around(original)))
+        return
     if original is None or getattr(original, "__hotlap__", False):
         return
     static = isinstance(original, staticmethod)

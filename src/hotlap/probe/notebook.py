@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hotlap.errors import UsageError
-from hotlap.probe.recorder import TIMELINE, Recorder, install
+from hotlap.probe.recorder import Recorder, install
 from hotlap.probe.script import create_run
+from hotlap.probe.timeline import TIMELINE
 from hotlap.record import Run
 
 

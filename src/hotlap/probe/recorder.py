@@ -14,12 +14,11 @@ from hotlap.clock import ENV_STEPS, MAX_EVENTS, UPDATES, Sample
 from hotlap.probe import adapters, generic, hooks
 from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.sampler import Sampler
-from hotlap.probe.timeline import FORWARDS, Timeline
+from hotlap.probe.timeline import FORWARDS, TIMELINE
 from hotlap.probe.usage import Usage, threads
 from hotlap.record import KERNELS, STACKS, TRACED, Recorded, Run, append_line
 
 PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
-TIMELINE = Timeline()  # of this process; hooks are installed once and report to it
 _finder: hooks.Finder | None = None
 
 
@@ -33,7 +32,6 @@ def install() -> None:
     if _finder is None:
         _finder = hooks.Finder(TIMELINE, adapters.with_frameworks(generic.PATCHES))
         _finder.install()
-        generic.patch_output(TIMELINE)
         os.register_at_fork(after_in_child=_forked)
 
 
@@ -96,6 +94,8 @@ class Recorder:
             self._save(TRACED, {"start": sample.start, "end": sample.start + sample.wall})
         elif self._warm:
             self._walls.append(sample.wall)
+            if self.sampler:
+                self.sampler.keep()
         self.run.append(Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
         if self._learning and not self._warm:
             self._left -= 1

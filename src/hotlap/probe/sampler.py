@@ -38,14 +38,18 @@ Stack = tuple[Frame, ...]  # innermost first
 
 
 class Sampler:
-    """Times the stacks of the thread that created it, per stage, between `resume` and `pause`."""
+    """Times the stacks of the thread that created it, per stage, between `resume` and `pause`.
 
-    def __init__(self, open_stage: Callable[[], str], period: float = 0.025) -> None:
+    `open_stage` tells the stage that is open: its name, or something that becomes its name with `str` by the time of `keep`.
+    """
+
+    def __init__(self, open_stage: Callable[[], object], period: float = 0.025) -> None:
         self._open_stage = open_stage
         self._period = period
         self._watched = threading.get_ident()
         self._system_call = Path(f"/proc/self/task/{threading.get_native_id()}/syscall")
-        self._times: defaultdict[tuple[str, Stack], list[float]] = defaultdict(lambda: [0.0, 0.0])  # seconds, native ones
+        self._times: dict[tuple[str, Stack], list[float]] = {}  # seconds, and how many of them native
+        self._fresh: list[tuple[object, Stack, float, bool]] = []  # seen since the last `keep`
         self._soonest = 1.0  # seconds from the end of a sleep to the lock, at best
         self._running = threading.Event()
         self._switch_interval = sys.getswitchinterval()
@@ -62,6 +66,16 @@ class Sampler:
     def pause(self) -> None:
         self._running.clear()
         sys.setswitchinterval(self._switch_interval)
+
+    def keep(self) -> None:
+        """What was seen until now counts; what is never kept, such as the end of a script, does not."""
+        seen, self._fresh = self._fresh, []
+        for open_stage, stack, seconds, native in seen:
+            stage = str(open_stage)  # by now its name is known
+            if (stage, stack) in self._times or len(self._times) < MOST_STACKS:
+                entry = self._times.setdefault((stage, stack), [0.0, 0.0])
+                entry[0] += seconds
+                entry[1] += seconds * native
 
     def close(self) -> None:
         self.pause()
@@ -151,12 +165,10 @@ class Sampler:
             frame = sys._current_frames().get(self._watched)
             if frame is not None and self._running.is_set() and not self._stopped:
                 self._soonest = min(self._soonest, late)
-                stack = _stack(frame)
-                if stack and (len(self._times) < MOST_STACKS or (self._open_stage(), stack) in self._times):
-                    entry = self._times[self._open_stage(), stack]
-                    entry[0] += self._period + late
-                    if _is_native(frame, late - self._soonest) or _is_asleep(self._system_call):
-                        entry[1] += self._period + late
+                stage = self._open_stage()
+                if stack := _stack(frame):
+                    native = _is_native(frame, late - self._soonest) or _is_asleep(self._system_call)
+                    self._fresh.append((stage, stack, self._period + late, native))
             del frame  # a frame kept here would keep its locals alive
             self.seconds = time.thread_time()
 

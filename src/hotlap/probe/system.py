@@ -178,6 +178,7 @@ def _measure(
                 with clock.iteration():
                     work.iterate()
                 sampler.pause()
+                sampler.keep()
                 write_samples(run, clock, "measured")
         if clock.times_gpu and pairs % GPU_EVENTS_EVERY == 0:
             _run_traced(run, clock, work, spans=False)

@@ -7,7 +7,7 @@ is kept as pending segments, and the next anchor says what they were:
 
 | pending | before an environment step | before a backward pass |
 |---|---|---|
-| after an environment step | `collect/store` | `collect/store` if a bootstrap follows, else `sample` |
+| after an environment step | `collect/store` | `collect/store` if a bootstrap follows, `sample` if another pass does |
 | a forward pass and what follows it | `collect/act` | `advantage` if it is a bootstrap, else `update/loss` |
 | after an optimizer step | nothing: stays unattributed | `sample` |
 | in a phase that a framework's adapter announced | that phase itself | that phase itself |
@@ -51,6 +51,10 @@ _BEFORE_BACKWARD = (stages.SAMPLE, LOSS, LOSS, stages.SAMPLE, LOSS, "", "")
 _GUESS = (STORE, ACT, LOSS, stages.SAMPLE, OPTIMIZER, "", "")
 
 
+_Times = defaultdict[str, int]
+_Counts = defaultdict[str, float]
+
+
 class _Pending:
     __slots__ = ("counts", "kind", "path", "rows", "time", "transfer")
 
@@ -61,6 +65,10 @@ class _Pending:
         self.time = self.transfer = 0
         self.counts: dict[str, float] | None = None
 
+    def __str__(self) -> str:
+        """The stage it belongs to, as far as that is known."""
+        return self.path or _GUESS[self.kind]
+
 
 class _Run:
     """What events on one environment charged and counted."""
@@ -68,8 +76,8 @@ class _Run:
     __slots__ = ("counts", "own")
 
     def __init__(self) -> None:
-        self.own: defaultdict[str, int] = defaultdict(int)
-        self.counts: defaultdict[str, float] = defaultdict(float)
+        self.own: _Times = defaultdict(int)
+        self.counts: _Counts = defaultdict(float)
 
 
 class Timeline:
@@ -79,10 +87,16 @@ class Timeline:
     nothing is measured at all: hooks look at it first, and then do nothing.
     """
 
+    _own: _Times  # of the open window
+    _calls: _Times
+    _counts: _Counts
+
     def __init__(self, now: Callable[[], int] = time.perf_counter_ns) -> None:
         self.now = now
         self.inside = 1
         self.active = False
+        self.counting = True  # whether environments' steps count; an adapter that knows better counts by itself
+        self.env_steps = 0  # since the start
         self.syncs = 0  # synchronising calls since the last event; hooks add to it
         self.look = True  # whether hooks should note the types of the data they see, once per window
         self.types: dict[str, str] = {}
@@ -105,15 +119,29 @@ class Timeline:
         self._known_envs: set[int] = set()
         self._evaluating = False  # the script said so, by the names of its functions
         self._run: _Run | None = None  # what was charged in this run, if it may turn out to be an evaluation
+        self._anchor: tuple[int, dict[str, int], dict[str, int], dict[str, float]] | None = (
+            None  # before workers were waited for
+        )
         self._pieces: list[tuple[_Pending, int, int]] | None = None  # where pending time lay, while tracing
         self.inside = 0
         self.active = True
 
     def stop(self) -> None:
-        """End the last window at the last event: what comes after it is no training."""
+        """End the last window at the last event: what comes after it, waiting for workers to end included, is no training."""
         was_active, self.inside, self.active = self.active, 1, False
         if was_active:
+            if self._anchor:
+                self._last, own, calls, counts = self._anchor
+                self._own, self._calls, self._counts = (
+                    defaultdict(int, own),
+                    defaultdict(int, calls),
+                    defaultdict(float, counts),
+                )
             self._close_window()
+
+    def __reduce__(self) -> tuple[Callable[[], "Timeline"], tuple[()]]:
+        """A class that travels to a worker takes its hooks along; there they report to that process's timeline."""
+        return _of_this_process, ()
 
     def trace(self) -> None:
         """Keep every span of the window that has just begun."""
@@ -141,6 +169,8 @@ class Timeline:
             return False
         self._to_pending()
         self._settle_before_env()
+        if path == WAIT and not self.worker and self._anchor is None:
+            self._anchor = self._last, self._own.copy(), self._calls.copy(), self._counts.copy()
         if env and (env != self._env or path == RESET):
             self._new_run(path, env, evaluating)
         self._enter(path)
@@ -148,8 +178,11 @@ class Timeline:
 
     def environment_ends(self, path: str, steps: int = 0, episodes: int = 0, episode_steps: int = 0) -> None:
         amount = self._leave(path)
+        if path != WAIT:
+            self._anchor = None
         if steps:
-            self.count(ENV_STEPS, steps)
+            if self.counting:
+                self.count_steps(steps)
             if len(self.step_times) < MOST_STEPS:
                 self.step_times.append(amount)
         if episodes:
@@ -202,7 +235,7 @@ class Timeline:
     def optimizer_ends(self) -> None:
         self._leave(OPTIMIZER)
         self._counts[UPDATES] += 1
-        self._learned = True
+        self._learned, self._anchor = True, None
         self._pending = [_Pending(_AFTER_UPDATE)]
 
     def phase_begins(self, path: str) -> None:
@@ -249,17 +282,20 @@ class Timeline:
                 pending.counts[what] = pending.counts.get(what, 0) + number
         self._last += amount
 
+    def count_steps(self, number: int) -> None:
+        self.env_steps += number
+        self.count(ENV_STEPS, number)
+
     def count(self, what: str, amount: float) -> None:
         self._counts[what] += amount
         if self._run is not None:
             self._run.counts[what] += amount
 
-    def stage(self) -> str:
-        """The stage that time is being charged to, as far as it is known now. May be asked from any thread."""
+    def stage(self) -> "str | _Pending":
+        """The stage that time is being charged to, or what its name will be asked of later. May be asked from any thread."""
         if self._region:
             return self._carving or self._region
-        pending = self._pending[-1] if self._pending else None
-        return (pending.path or _GUESS[pending.kind]) if pending else ""
+        return self._pending[-1] if self._pending else ""
 
     # -- settling --
 
@@ -299,8 +335,9 @@ class Timeline:
 
     def _settle_before_backward(self) -> None:
         bootstrap = bool(self._pending) and self._pending[0].kind == _AFTER_ENV and self._is_bootstrap()
+        forward = any(pending.kind in (_FORWARD, _GRAD_FORWARD) for pending in self._pending)
         for pending in self._pending:
-            path = _BEFORE_BACKWARD[pending.kind]
+            path = _BEFORE_BACKWARD[pending.kind] if forward else LOSS  # without one, the graph of acting is learned from
             if bootstrap and pending.kind == _AFTER_ENV:
                 path = STORE
             elif bootstrap and pending.kind == _FORWARD and pending.rows == self._act_rows:
@@ -314,12 +351,13 @@ class Timeline:
     def _new_run(self, path: str, env: int, evaluating: bool) -> None:
         """Events on another environment begin, or another episode. Was the run of events until now an evaluation?
 
-        It was if its reset said so; or if it began with a reset once learning had begun, nothing was learned during it, and now
-        another environment goes on in the middle of the episode in which it had been left.
+        It was if its reset said so; or if it began with a reset once learning had begun, played an episode from which nothing
+        was learned, and now another environment goes on in the middle of the episode in which it had been left.
         """
         if env == self._env and evaluating == self._evaluating:
             return
-        self._end_run(self._evaluating or (path == STEP and env in self._known_envs))
+        played = self._run is not None and 0 < self._run.counts[EPISODES] < self._run.counts[ENV_STEPS]
+        self._end_run(self._evaluating or (played and path == STEP and env in self._known_envs))
         if self._learned and path == RESET and (evaluating or (self._known_envs and env != self._env)):
             self._run = _Run()
         self._evaluating = evaluating
@@ -380,9 +418,9 @@ class Timeline:
             self._counts[f"{what}@{path}"] += number
 
     def _fresh(self) -> None:
-        self._own: defaultdict[str, int] = defaultdict(int)
-        self._calls: defaultdict[str, int] = defaultdict(int)
-        self._counts: defaultdict[str, float] = defaultdict(float)
+        self._own = defaultdict(int)
+        self._calls = defaultdict(int)
+        self._counts = defaultdict(float)
         self.step_times: list[int] = []
 
     def _close_window(self) -> None:
@@ -406,6 +444,7 @@ class Timeline:
             sample.events = [(p.path, begin - self.origin, amount) for p, begin, amount in self._pieces if p.path]
             self._pieces = None
         self._fresh()
+        self._anchor = None
         if self._run is not None:
             self._run = _Run()  # only what a window still holds can be moved
         self.look = True
@@ -413,3 +452,10 @@ class Timeline:
         self._on_window(sample)
         # What the record keeps between two windows is nobody's time.
         self._opened = self._last = self.now()
+
+
+TIMELINE = Timeline()  # of this process; hooks are installed once and report to it
+
+
+def _of_this_process() -> Timeline:
+    return TIMELINE

@@ -214,7 +214,7 @@ def _own_lines_section(doc: dict[str, Any]) -> Table:
 
 
 def _times(row: dict[str, Any]) -> tuple[str, str, str]:
-    kind = {True: "native", False: "Python"}.get(row.get("native"), "")  # records of version 0.1.0 do not say
+    kind = {True: "native", False: "Python", None: ""}[row.get("native")]  # records of version 0.1.0 do not say
     return units.share(row["share"]), units.share(row.get("cumulative", row["share"])), kind
 
 
