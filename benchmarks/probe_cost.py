@@ -26,21 +26,24 @@ def contenders(folder: Path) -> dict[str, list[str]]:
     python = str(BIN / "python")
     found = {
         "bare": [python],
-        "hotlap": [],  # see seconds_per_step
+        "hotlap": ["--lines"],  # flags of `hotlap profile`
+        "hotlap without lines": ["--no-lines"],
         "pyinstrument": [python, "-m", "pyinstrument", "-o", str(folder / "pyinstrument.txt")],
         "py-spy": [str(BIN / "py-spy"), "record", "-o", str(folder / "py-spy.svg"), "--", python],
         "viztracer": [str(BIN / "viztracer"), "-o", str(folder / "viztracer.json"), "--quiet"],
         "scalene": [python, "-m", "scalene", "run", "--cpu-only", "-o", str(folder / "scalene.json")],
     }
-    return {name: command for name, command in found.items() if name == "bare" or (BIN / name).exists() or shutil.which(name)}
+    here = [name for name in found if (BIN / name).exists() or shutil.which(name)]
+    return {name: command for name, command in found.items() if name in here or name.startswith(("bare", "hotlap"))}
 
 
 def seconds_per_step(name: str, prefix: list[str], script: str, folder: Path, steps: int) -> float:
     arguments = [str(SCRIPTS / script), str(steps)]
     command = [*prefix, *arguments]
-    if name == "hotlap":
+    if name.startswith("hotlap"):
         out = tempfile.mkdtemp(dir=folder)
-        command = [str(BIN / "hotlap"), "profile", arguments[0], "--seconds", "600", "--out", f"{out}/run", "--", arguments[1]]
+        flags = [*prefix, "--seconds", "600", "--out", f"{out}/run"]
+        command = [str(BIN / "hotlap"), "profile", arguments[0], *flags, "--", arguments[1]]
     if name == "scalene":
         command = [*prefix, arguments[0], "---", arguments[1]]
     output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout

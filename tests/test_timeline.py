@@ -4,48 +4,77 @@ import threading
 
 import pytest
 
-from hotlap.probe.timeline import ACT, BACKWARD, LOSS, OPTIMIZER, RESET, STEP, STORE, Timeline
+from hotlap.probe.events import Events
+from hotlap.probe.timeline import (
+    ACT,
+    BACKWARD,
+    ENDED,
+    EVALUATING,
+    FORWARD,
+    GRADIENTS,
+    LOSS,
+    OPTIMIZE,
+    REGION,
+    RESET,
+    RESETTING,
+    STEP,
+    STEPPED,
+    STORE,
+    WAIT,
+    WAITED,
+    number_of,
+)
 
 
 class Script:
     """Plays the part of a training script, one event at a time."""
 
-    def __init__(self):
-        self.time = 0
+    def __init__(self, **options):
+        self.time = 1
         self.samples = []
-        self.timeline = Timeline(now=lambda: self.time)
-        self.timeline.start(self.samples.append)
+        self.events = Events(now=lambda: self.time)
+        self.events.start(self.samples.append, **options)
 
     def glue(self, amount):
         self.time += amount
 
-    def env(self, amount, path=STEP, steps=1, episodes=0):
-        assert self.timeline.environment_begins(path)
+    def env(self, amount, path=STEP, steps=1, episodes=0, env=7, evaluates=False):
+        begin = self.events.environment(path)
+        assert begin
         self.glue(amount)
-        self.timeline.environment_ends(path, steps, episodes)
+        if path == STEP:
+            self.events.stepped(STEPPED, begin, env, steps)
+        else:
+            self.events.end(WAITED if path == WAIT else EVALUATING if evaluates else RESETTING, begin, env)
+        for _ in range(episodes):
+            self.events.at_once(ENDED, env, 0)
 
     def forward(self, amount, rows, gradients=False):
-        assert self.timeline.forward_begins(rows, gradients)
+        begin = self.events.begin("")
+        assert begin
         self.glue(amount)
-        self.timeline.forward_ends()
+        self.events.end(FORWARD + gradients, begin, rows)
 
     def backward(self, amount):
-        assert self.timeline.backward_begins()
+        begin = self.events.begin(GRADIENTS)
+        assert begin
         self.glue(amount)
-        self.timeline.backward_ends()
+        self.events.end(BACKWARD, begin)
 
     def optimizer(self, amount):
-        assert self.timeline.optimizer_begins()
+        begin = self.events.begin(OPTIMIZE)
+        assert begin
         self.glue(amount)
-        self.timeline.optimizer_ends()
+        self.events.optimizer_ended(begin)
 
     def region(self, amount, path):
-        assert self.timeline.region_begins(path)
+        begin = self.events.begin(path)
+        assert begin
         self.glue(amount)
-        self.timeline.region_ends(path)
+        self.events.end(REGION, begin, number_of(path))
 
     def end(self):
-        self.timeline.stop()
+        self.events.stop()
         (sample,) = self.samples
         return {path: time for path, time in sample.own.items() if time}, sample
 
@@ -78,12 +107,12 @@ def test_a_ppo_iteration():
         "advantage": 11_100_000,
         "sample": 10_000_000,
         LOSS: 100_000_000,
-        BACKWARD: 80_000_000,
-        OPTIMIZER: 16,
+        GRADIENTS: 80_000_000,
+        OPTIMIZE: 16,
     }
     assert sample.wall == sum(own.values())
     expected = {"env_steps": 24, "updates": 2, "episodes": 3, "forwards@collect/act": 3, "rows@collect/act": 24}
-    expected |= {"forwards@advantage": 1, "forwards@update/loss": 2, "rows@update/loss": 128}
+    expected |= {"episode_steps": 3, "forwards@advantage": 1, "forwards@update/loss": 2, "rows@update/loss": 128}
     assert expected.items() <= sample.counts.items()
     assert sample.total["update"] == 180_000_016
     assert sample.total["collect"] == sum(own[path] for path in (RESET, STORE, ACT, STEP))
@@ -102,7 +131,7 @@ def test_a_dqn_step():
     script.backward(400_000)
     script.optimizer(500_000)
     own, _ = script.end()
-    assert own == {STEP: 201, STORE: 10, ACT: 20, "sample": 1_000, LOSS: 50_000, BACKWARD: 400_000, OPTIMIZER: 500_000}
+    assert own == {STEP: 201, STORE: 10, ACT: 20, "sample": 1_000, LOSS: 50_000, GRADIENTS: 400_000, OPTIMIZE: 500_000}
 
 
 def test_acting_with_gradients_is_still_acting():
@@ -118,17 +147,169 @@ def test_acting_with_gradients_is_still_acting():
 
 def test_what_happens_inside_an_environment_is_the_environments():
     script = Script()
-    assert script.timeline.environment_begins(STEP)
-    assert not script.timeline.environment_begins(STEP)  # a wrapped environment
-    assert not script.timeline.forward_begins(1, False)  # a learned model inside it
-    assert not script.timeline.backward_begins()
-    assert not script.timeline.optimizer_begins()
-    assert not script.timeline.region_begins("log")
+    begin = script.events.environment(STEP)
+    assert not script.events.environment(STEP)  # a wrapped environment
+    assert not script.events.begin(GRADIENTS)  # a learned model inside it
+    script.events.phase("update")
+    script.events.forward(1, True)
     script.glue(50)
-    script.timeline.environment_ends(STEP, 1)
+    script.events.stepped(STEPPED, begin, 7, 1)
     own, sample = script.end()
     assert own == {STEP: 50}
     assert sample.counts["env_steps"] == 1
+
+
+def test_waits_and_resets_inside_a_step_are_stages_of_their_own():
+    script = Script()
+    begin = script.events.environment(STEP)
+    script.glue(1)
+    for path, amount in ((WAIT, 20), (RESET, 300)):
+        assert script.events.in_environment()
+        inner = script.events.carve(path)
+        assert not script.events.in_environment()
+        script.glue(amount)
+        script.events.carved(inner)
+    script.glue(4_000)
+    script.events.stepped(STEPPED, begin, 7, 1)
+    own, sample = script.end()
+    assert own == {STEP: 4_001, WAIT: 20, RESET: 300}
+    assert sample.counts["step_median"] == pytest.approx(4_001e-9)
+
+
+def test_copies_and_syncs_go_where_their_time_goes():
+    script = Script()
+    script.env(1)
+    script.glue(10)
+    script.events.syncs += 2
+    script.forward(100, rows=4)
+    copy = script.time
+    script.glue(1_000)
+    script.events.copied(copy, 64, True)
+    script.glue(20_000)
+    begin = script.events.environment(STEP)
+    copy = script.time
+    script.glue(300_000)
+    script.events.copied(copy, 8, False)
+    script.events.syncs += 1
+    script.glue(4_000_000)
+    script.events.stepped(STEPPED, begin, 7, 1)
+    own, sample = script.end()
+    assert own == {STORE: 10, ACT: 20_100, f"{ACT}/transfer": 1_000, STEP: 4_000_001, f"{STEP}/transfer": 300_000}
+    assert sample.wall == sum(own.values())
+    counts = {name: value for name, value in sample.counts.items() if name.startswith(("syncs", "copies", "bytes"))}
+    assert counts == {
+        f"syncs@{STORE}": 2,
+        f"copies_to_host@{ACT}": 1,
+        f"bytes_to_host@{ACT}": 64,
+        f"copies_to_device@{STEP}": 1,
+        f"bytes_to_device@{STEP}": 8,
+        f"syncs@{STEP}": 1,
+    }
+
+
+def learned(script):
+    script.env(1, RESET, steps=0)
+    script.env(1)
+    script.forward(1, 32, gradients=True)
+    script.backward(1)
+    script.optimizer(1)
+
+
+def test_another_environment_that_plays_while_the_first_one_pauses_evaluates():
+    script = Script()
+    learned(script)
+    script.env(10)
+    for _ in range(2):  # episodes of the other environment
+        script.env(200, RESET, steps=0, env=8)
+        script.env(3_000, env=8)
+        script.glue(40_000)
+        script.env(3_000, env=8, episodes=1)
+    script.env(10)  # the first one goes on
+    own, sample = script.end()
+    assert own["evaluate"] == 2 * 46_200
+    assert own[STEP] == 21
+    assert sample.counts["env_steps"] == 3
+    assert sample.counts["episodes"] == 0
+
+
+def test_environments_that_take_turns_do_not_evaluate():
+    script = Script()
+    learned(script)
+    for _ in range(3):
+        for env in (7, 8, 9):
+            script.env(1, env=env, episodes=1)
+            script.env(1, RESET, steps=0, env=env)
+    own, sample = script.end()
+    assert "evaluate" not in own
+    assert sample.counts["env_steps"] == 10
+
+
+def test_a_function_that_says_it_evaluates_does_so_with_the_same_environment():
+    script = Script()
+    learned(script)
+    script.env(5, RESET, steps=0, evaluates=True)
+    script.env(50)
+    script.env(7, RESET, steps=0)
+    own, sample = script.end()
+    assert own["evaluate"] == 55
+    assert sample.counts["env_steps"] == 1
+
+
+def test_without_a_forward_pass_the_graph_of_acting_is_learned_from():
+    script = Script()
+    script.env(1)
+    script.forward(10, 1, gradients=True)
+    script.env(1)
+    script.glue(100)  # returns, and the loss from stored log-probabilities
+    script.backward(1_000)
+    script.optimizer(1)
+    own, _ = script.end()
+    assert own == {STEP: 2, ACT: 10, LOSS: 100, GRADIENTS: 1_000, OPTIMIZE: 1}
+
+
+def test_the_end_is_where_training_ended():
+    script = Script()
+    learned(script)
+    script.glue(1_000)
+    script.env(5_000, WAIT, steps=0)  # a worker is waited for, and does not come back
+    own, sample = script.end()
+    assert sample.wall == sum(own.values()) == 5
+    assert WAIT not in own
+
+
+def test_moments_learn_their_stage_when_the_window_ends():
+    script = Script()
+    script.env(10)
+    script.glue(5)
+    early = script.events.moment()
+    script.glue(5)
+    script.forward(10, rows=1, gradients=True)
+    script.glue(5)
+    acting = script.events.moment()
+    script.glue(5)
+    begin = script.events.environment(STEP)
+    script.glue(5)
+    stepping = script.events.moment()
+    script.glue(1)
+    inner = script.events.carve(WAIT)
+    script.glue(5)
+    waiting = script.events.moment()
+    script.glue(1)
+    script.events.carved(inner)
+    script.events.stepped(STEPPED, begin, 7, 1)
+    script.end()
+    assert [str(moment) for moment in (early, acting, stepping, waiting)] == [STORE, ACT, STEP, WAIT]
+
+
+def test_a_traced_window_keeps_where_each_piece_of_time_lay():
+    script = Script()
+    script.events.trace()
+    script.env(10)
+    script.glue(5)
+    script.forward(100, rows=1)
+    script.env(10)
+    _, sample = script.end()
+    assert sample.events == [(STEP, 0, 10), (STORE, 10, 5), (ACT, 15, 100), (STEP, 115, 10)]
 
 
 def test_regions_interrupt_pending_time_without_taking_it():
@@ -145,17 +326,17 @@ def test_regions_interrupt_pending_time_without_taking_it():
 def test_phases_that_a_framework_announces_own_their_glue():
     script = Script()
     script.env(1)
-    script.timeline.phase_begins("update")
+    script.events.phase("update")
     script.glue(10)
     script.forward(2, rows=32, gradients=True)
     script.backward(3)
     script.optimizer(4)
     script.glue(50)  # the end of learning
-    script.timeline.phase_begins("collect")
+    script.events.phase("collect")
     script.glue(600)
     script.env(1)
     own, _ = script.end()
-    assert own == {STEP: 2, "update": 60, LOSS: 2, BACKWARD: 3, OPTIMIZER: 4, "collect": 600}
+    assert own == {STEP: 2, "update": 60, LOSS: 2, GRADIENTS: 3, OPTIMIZE: 4, "collect": 600}
 
 
 def test_another_thread_is_left_alone():
@@ -163,13 +344,13 @@ def test_another_thread_is_left_alone():
     said = []
 
     def work():
-        said.append(script.timeline.forward_begins(1, False))
-        said.append(script.timeline.environment_begins(STEP))
+        said.append(script.events.begin(""))
+        said.append(script.events.environment(STEP))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert said == [False, False]
+    assert said == [0, 0]
 
 
 def test_windows_end_where_learning_turns_into_acting():
@@ -191,11 +372,3 @@ def test_before_learning_windows_end_by_time():
     for _ in range(12):
         script.env(100_000_000)
     assert [sample.counts["env_steps"] for sample in script.samples] == [5, 5]
-
-
-@pytest.mark.parametrize("events", [["env"], ["forward", "env"], ["forward"], ["backward", "optimizer"]])
-def test_the_guess_for_the_sampler_is_a_stage(events):
-    script = Script()
-    for event in events:
-        getattr(script, event)(1, **({"rows": 1} if event == "forward" else {}))
-    assert str(script.timeline.stage()) in {STORE, ACT, LOSS, "sample", OPTIMIZER}

@@ -15,9 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from hotlap import stages
+from hotlap.probe.events import Events
 from hotlap.probe.generic import Steps, patch_environments
 from hotlap.probe.hooks import Around, Patch, as_phase, as_region, as_wait, wrap, wrap_family
-from hotlap.probe.timeline import ACT, RESET, STEP, STORE, WAIT, Timeline
+from hotlap.probe.timeline import ACT, RESET, RESETTING, STEP, STEPPED, STORE, WAIT, WAITED
 
 TARGET = f"{stages.UPDATE}/{stages.TARGET}"
 NOTES: list[str] = []  # what the reader of the report should know about the frameworks that were seen
@@ -56,10 +57,10 @@ class Adapter:
     def _guarded(self, name: str, patch: Patch) -> Patch:
         """Patch if the version is known; what cannot be patched is noted, once per package."""
 
-        def guarded(module: ModuleType, timeline: Timeline) -> None:
+        def guarded(module: ModuleType, events: Events) -> None:
             try:
                 if self.known:
-                    patch(module, timeline)
+                    patch(module, events)
                     return
                 problem = f"hotlap's adapter knows {self.versions[0]} up to {self.versions[1]}"
             except Exception as error:
@@ -82,26 +83,26 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text.partition("+")[0])[:3])
 
 
-def _hook(target: str, around: Callable[[Timeline, str], Around], path: str) -> Patch:
-    def patch(module: ModuleType, timeline: Timeline) -> None:
+def _hook(target: str, around: Callable[[Events, str], Around], path: str) -> Patch:
+    def patch(module: ModuleType, events: Events) -> None:
         owner, _, name = target.rpartition(".")
         if not owner:
             getattr(module, name)
-            wrap(module, name, around(timeline, path))
+            wrap(module, name, around(events, path))
             return
         base = getattr(module, owner)
         if name.endswith("!"):
-            wrap(base, name[:-1], around(timeline, path))
+            wrap(base, name[:-1], around(events, path))
             return
-        wrap(base, name, around(timeline, path), inherited=True)
-        wrap_family(base, {name: around(timeline, path)})
+        wrap(base, name, around(events, path), inherited=True)
+        wrap_family(base, {name: around(events, path)})
 
     return patch
 
 
 def _environments(target: str, steps: Steps) -> Patch:
-    def patch(module: ModuleType, timeline: Timeline) -> None:
-        patch_environments(getattr(module, target), timeline, steps)
+    def patch(module: ModuleType, events: Events) -> None:
+        patch_environments(getattr(module, target), events, steps)
 
     return patch
 
@@ -149,26 +150,26 @@ TORCHRL = Adapter(
     phases={"torchrl.collectors._single:Collector.rollout": stages.COLLECT},
     waits=("torchrl.envs.batched_envs:ParallelEnv._wait_for_workers",),
     extra={
-        "torchrl.envs.common": lambda module, timeline: patch_environments(
-            module.EnvBase, timeline, lambda env, *_: env.batch_size.numel() or 1, also=("step_and_maybe_reset",)
+        "torchrl.envs.common": lambda module, events: patch_environments(
+            module.EnvBase, events, lambda env, *_: env.batch_size.numel() or 1, also=("step_and_maybe_reset",)
         )
     },
 )
 
 
-def _count_runner(module: ModuleType, timeline: Timeline) -> None:
+def _count_runner(module: ModuleType, events: Events) -> None:
     """A vector step in which an environment begins anew is no step of it: what was sampled says how many there were."""
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            timeline.phase_begins(stages.COLLECT)
-            counting, timeline.counting = timeline.counting, False
+            events.phase(stages.COLLECT)
+            counting, events.counting = events.counting, False
             try:
                 episodes = original(*args, **kwargs)
             finally:
-                timeline.counting = counting
-            if timeline.active and counting:
-                timeline.count_steps(sum(len(episode) for episode in episodes))
+                events.counting = counting
+            if events.active and counting:
+                events.count_steps(sum(len(episode) for episode in episodes))
             return episodes
 
         return call
@@ -176,16 +177,16 @@ def _count_runner(module: ModuleType, timeline: Timeline) -> None:
     wrap(module.SingleAgentEnvRunner, "sample", around)
 
 
-def _count_remote(module: ModuleType, timeline: Timeline) -> None:
+def _count_remote(module: ModuleType, events: Events) -> None:
     """What remote runners sampled is counted when the driver gets it."""
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            before = timeline.env_steps
+            before = events.env_steps
             result = original(*args, **kwargs)
-            if timeline.active and kwargs.get("_return_metrics"):
+            if events.active and kwargs.get("_return_metrics"):
                 sampled = sum(int(found["num_env_steps_sampled"]) for found in result[1])
-                timeline.count_steps(max(0, sampled - (timeline.env_steps - before)))
+                events.count_steps(max(0, sampled - (events.env_steps - before)))
             return result
 
         return call
@@ -269,14 +270,14 @@ SKRL = Adapter(
 )
 
 
-def _patch_puffer(module: ModuleType, timeline: Timeline) -> None:
+def _patch_puffer(module: ModuleType, events: Events) -> None:
     """`send` gives actions, `recv` returns what came of them: in one process `send` steps, with workers `recv` waits."""
     sent: set[int] = set()  # the first `recv` after a reset answers no action
 
     def around(path: str, name: str) -> Around:
         def decorate(original: Callable[..., Any]) -> Callable[..., Any]:
             def call(env: Any, *args: Any, **kwargs: Any) -> Any:
-                if timeline.inside or not timeline.environment_begins(path, id(env)):
+                if events.inside or not (begin := events.environment(path)):
                     return original(env, *args, **kwargs)
                 steps = 0
                 try:
@@ -287,7 +288,7 @@ def _patch_puffer(module: ModuleType, timeline: Timeline) -> None:
                         steps = int(result[6].sum())
                     return result
                 finally:
-                    timeline.environment_ends(path, steps)
+                    events.stepped({RESET: RESETTING, STEP: STEPPED, WAIT: WAITED}[path], begin, id(env), steps)
 
             return call
 

@@ -13,9 +13,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from hotlap.probe.events import EVENTS
 from hotlap.probe.generic import watched_output
 from hotlap.probe.recorder import Enough, Recorder, install
-from hotlap.probe.timeline import TIMELINE
 from hotlap.record import Run
 
 
@@ -27,7 +27,7 @@ def main() -> None:
     recorder = Recorder(run, spec)
     sys.argv = [spec["script"], *sys.argv[2:]]
     recorder.begin()
-    with watched_output(TIMELINE):
+    with watched_output(EVENTS):
         code, error = _execute(spec)
     if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
         fields = recorder.end()

@@ -4,51 +4,51 @@ import functools
 import importlib
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from types import ModuleType
 from typing import Any
 
 from hotlap import stages
+from hotlap.probe.events import Events
 from hotlap.probe.hooks import Around, Patch, as_region, as_wait, wrap, wrap_family
-from hotlap.probe.timeline import RESET, STEP, WAIT, Timeline
+from hotlap.probe.timeline import BACKWARD, ENDED, EVALUATING, FORWARD, GRADIENTS, OPTIMIZE, RESET, RESETTING, STEP, STEPPED
 
-# Wrappers of these packages take no notice if an instance of theirs gets a `step` of its own.
-WRAPPERS = ("gymnasium.wrappers.", "stable_baselines3.common.")
 IPC_MESSAGES, IPC_BYTES = "ipc_messages", "ipc_bytes"
 
 
 # -- torch --
 
 
-def patch_torch(torch: ModuleType, timeline: Timeline) -> None:
-    _patch_modules(torch, timeline)
+def patch_torch(torch: ModuleType, events: Events) -> None:
+    _patch_modules(torch, events)
 
     def around_backward(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if not timeline.backward_begins():
+            if not (begin := events.begin(GRADIENTS)):
                 return original(*args, **kwargs)
             try:
                 return original(*args, **kwargs)
             finally:
-                timeline.backward_ends()
+                events.end(BACKWARD, begin)
 
         return call
 
     wrap(torch.Tensor, "backward", around_backward)
     wrap(torch.autograd, "backward", around_backward)
     wrap(torch.autograd, "grad", around_backward)
-    wrap(torch, "save", as_region(timeline, stages.CHECKPOINT))
-    open_steps: list[bool] = []
+    wrap(torch, "save", as_region(events, stages.CHECKPOINT))
+    open_steps: list[int] = []
     hooks = importlib.import_module("torch.optim.optimizer")
-    hooks.register_optimizer_step_pre_hook(lambda *_: open_steps.append(timeline.optimizer_begins()))
-    hooks.register_optimizer_step_post_hook(lambda *_: timeline.optimizer_ends() if open_steps.pop() else None)
-    _patch_copies(torch, timeline)
+    hooks.register_optimizer_step_pre_hook(lambda *_: open_steps.append(events.begin(OPTIMIZE)))
+    hooks.register_optimizer_step_post_hook(lambda *_: events.optimizer_ended(begin) if (begin := open_steps.pop()) else None)
+    _patch_copies(torch, events)
 
 
-def _patch_modules(torch: ModuleType, timeline: Timeline) -> None:
+def _patch_modules(torch: ModuleType, events: Events) -> None:
     """Forward passes: `Module.__call__`, and functions that torch compiled, in which no module is called any more."""
-    is_grad_enabled = torch.is_grad_enabled
+    is_grad_enabled, now = torch.is_grad_enabled, events.now
     Module = torch.nn.Module
 
     def rows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
@@ -56,25 +56,33 @@ def _patch_modules(torch: ModuleType, timeline: Timeline) -> None:
         if isinstance(first, dict):
             first = next(iter(first.values()), None)
         shape = getattr(first, "shape", None)
-        if timeline.look and shape is not None and hasattr(first, "dtype"):
-            timeline.types["forward input"] = str(first.dtype).removeprefix("torch.")
+        if events.look and shape is not None and hasattr(first, "dtype"):
+            events.types["forward input"] = str(first.dtype).removeprefix("torch.")
         return int(shape[0]) if shape else 0
 
     def around_forward(original: Callable[..., Any]) -> Callable[..., Any]:
-        def seen(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if not timeline.forward_begins(rows(args, kwargs), is_grad_enabled()):
+        def seen(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if get_ident() != events.thread:
                 return original(module, *args, **kwargs)
+            if events.syncs:
+                events.note_syncs(inside=False)
+            events.inside = True
+            begin = now()
             try:
                 return original(module, *args, **kwargs)
             finally:
-                timeline.forward_ends()
+                end = now()
+                events.inside = False
+                events.log.extend((FORWARD + is_grad_enabled(), begin, end, rows(args, kwargs), 0))
+                if events.syncs:
+                    events.note_syncs(inside=True)
 
         # Most modules are parts of another. Where torch's own call is what we know, do the same at once: one call less.
         if getattr(original, "__code__", None) and original.__code__.co_names == ("_compiled_call_impl", "_call_impl"):
 
             def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-                if timeline.inside == 0:
-                    return seen(self, *args, **kwargs)
+                if not events.inside:
+                    return seen(self, args, kwargs)
                 if self._compiled_call_impl is not None:
                     return self._compiled_call_impl(*args, **kwargs)
                 return self._call_impl(*args, **kwargs)
@@ -82,7 +90,7 @@ def _patch_modules(torch: ModuleType, timeline: Timeline) -> None:
         else:
 
             def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-                return (original if timeline.inside else seen)(self, *args, **kwargs)
+                return original(self, *args, **kwargs) if events.inside else seen(self, args, kwargs)
 
         return call
 
@@ -93,8 +101,8 @@ def _patch_modules(torch: ModuleType, timeline: Timeline) -> None:
                 return compiled
 
             def run(*args: Any, **kwargs: Any) -> Any:
-                if timeline.inside == 0 and not torch.compiler.is_compiling():
-                    timeline.forward_somewhere(rows(args, kwargs), is_grad_enabled())
+                if not events.inside and not torch.compiler.is_compiling():
+                    events.forward(rows(args, kwargs), is_grad_enabled())
                 return compiled(*args, **kwargs)
 
             return functools.wraps(compiled)(run)
@@ -105,46 +113,65 @@ def _patch_modules(torch: ModuleType, timeline: Timeline) -> None:
     wrap(torch, "compile", around_compile)
 
 
-def _patch_copies(torch: ModuleType, timeline: Timeline) -> None:
-    """Calls that make the host wait for the device are counted; copies between them are timed, where there can be any."""
+_READS: dict[str, Any] = {}  # methods of tensors that read their numbers
+
+
+def watch_reads(on: bool) -> None:
+    """Count calls that read a tensor's numbers, or stop it. With a GPU they are always counted."""
+    torch = sys.modules.get("torch")
+    if torch is None or (not on and torch.version.cuda is not None):
+        return
+    for name, call in _READS.items():
+        if on:
+            setattr(torch.Tensor, name, call)
+        elif name in torch.Tensor.__dict__:
+            delattr(torch.Tensor, name)  # it inherits the original
+
+
+def _patch_copies(torch: ModuleType, events: Events) -> None:
+    """Calls that make the host wait for the device are counted; copies between them are timed.
+
+    Without a GPU there are no copies, and counting can wait for the window that is traced: see `watch_reads`.
+    """
     gpu = torch.version.cuda is not None or getattr(torch.version, "hip", None) is not None
     Tensor = torch.Tensor
 
     def moved(result: Any, source: Any, begin: int) -> None:
         if not isinstance(result, Tensor):
-            timeline.transferred(timeline.now() - begin, source.numel() * source.element_size(), True)
+            events.copied(begin, source.numel() * source.element_size(), True)
         elif result.is_cuda != (isinstance(source, Tensor) and source.is_cuda):
-            timeline.transferred(timeline.now() - begin, result.numel() * result.element_size(), not result.is_cuda)
+            events.copied(begin, result.numel() * result.element_size(), not result.is_cuda)
 
-    def read(name: str) -> None:
+    def read(name: str) -> Any:
         original = getattr(Tensor, name)
 
         def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            timeline.syncs += 1
+            events.syncs += 1
             if not gpu or not tensor.is_cuda:
                 return original(tensor, *args, **kwargs)
-            begin = timeline.now()
+            begin = events.now()
             result = original(tensor, *args, **kwargs)
             moved(result, tensor, begin)
             return result
 
-        setattr(Tensor, name, _like(original, call))
+        return _like(original, call)
 
     def copy(owner: Any, name: str, source: Callable[..., Any]) -> None:
         original = getattr(owner, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            begin = timeline.now()
+            begin = events.now()
             result = original(*args, **kwargs)
-            if timeline.active and torch.cuda.is_initialized():
+            if events.active and torch.cuda.is_initialized():
                 moved(result, source(*args), begin)
             return result
 
         setattr(owner, name, _like(original, call))
 
-    for name in ("item", "tolist", "numpy", "nonzero", *(("cpu", "__bool__", "__float__", "__int__") if gpu else ())):
-        read(name)
+    names = ("item", "tolist", "numpy", "nonzero", *(("cpu", "__bool__", "__float__", "__int__") if gpu else ()))
+    _READS.update({name: read(name) for name in names})
     if gpu:
+        watch_reads(True)
         for name in ("to", "cuda"):
             copy(Tensor, name, lambda tensor, *_: tensor)
         copy(Tensor, "copy_", lambda _, other, *__: other)
@@ -165,78 +192,104 @@ def _like(original: Any, replacement: Any) -> Any:
 Steps = Callable[[Any, Any, Any], int]  # (environment, action, what step returned) -> how many steps that was
 
 
+_NONE: Iterable[int] = ()
+
+
 def _num_envs(env: Any, action: Any, result: Any) -> int:
     return int(getattr(env, "num_envs", 1))
 
 
 def patch_environments(
-    base: type, timeline: Timeline, steps: Steps = _num_envs, also: tuple[str, ...] = ("step_wait",)
+    base: type,
+    events: Events,
+    steps: Steps = _num_envs,
+    also: tuple[str, ...] = ("step_wait",),
+    abstract: tuple[type, ...] = (),
 ) -> None:
     """Hook `step` and `reset` of a class of environments and of every class derived from it.
 
-    `steps` says how many steps one call makes; `also` names methods that step too.
+    `steps` says how many steps one call makes; `also` names methods that step too; `abstract` are classes to inherit from.
     """
-    ends = _Ends()
 
     def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
+        installed = "-packages" in original.__code__.co_filename
+        now = events.now
+
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
-            if timeline.inside or not timeline.environment_begins(STEP, id(env)):
-                if timeline.in_environment(STEP, RESET):
-                    _let_alone(env, "step", call, original)
+            if events.inside or get_ident() != events.thread:
+                if installed:
+                    _let_alone(events, env, call, original)
                 return original(env, *args, **kwargs)
-            seen = (0, 0, 0)
+            begin = now()
+            if events.updated or begin >= events.late:
+                events.transition()
+                begin = now()
+            if events.syncs:
+                events.note_syncs(inside=False)
+            events.inside, events.region = True, STEP
+            number, ended = 0, _NONE
             try:
                 result = original(env, *args, **kwargs)
-                syncs = timeline.syncs
-                seen = (steps(env, args[0] if args else None, result), *ends.of(env, result))
-                timeline.syncs = syncs  # looking at the result is not the script's doing
-                if timeline.look:
-                    _note_types(timeline, result)
+                syncs = events.syncs
+                number, ended = steps(env, args[0] if args else None, result), _ended(env, result)
+                events.syncs = syncs  # looking at the result is not the script's doing
+                if events.look:
+                    _note_types(events, result)
                 return result
             finally:
-                timeline.environment_ends(STEP, *seen)
+                events.stepped(STEPPED, begin, id(env), number)
+                for which in ended:
+                    events.at_once(ENDED, id(env), which)
 
         return call
 
     def around_reset(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
-            if timeline.inside:
-                if not timeline.in_environment(STEP):
+            if events.inside:
+                if not events.in_environment(STEP):
                     return original(env, *args, **kwargs)
-                begin = timeline.carve_begins(RESET)  # an episode begins inside a step
+                begin = events.carve(RESET)  # an episode begins inside a step
                 try:
                     return original(env, *args, **kwargs)
                 finally:
-                    timeline.carve_ends(begin)
-            if not timeline.environment_begins(RESET, id(env), _evaluates()):
+                    events.carved(begin)
+            evaluates = _evaluates()
+            if not (begin := events.environment(RESET)):
                 return original(env, *args, **kwargs)
             try:
                 return original(env, *args, **kwargs)
             finally:
-                timeline.environment_ends(RESET)
+                events.end(EVALUATING if evaluates else RESETTING, begin, id(env))
 
         return call
 
     def around_begun(original: Callable[..., Any]) -> Callable[..., Any]:
+        installed = "-packages" in original.__code__.co_filename
+
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
-            if timeline.inside or not timeline.environment_begins(STEP, id(env)):
+            if events.inside or not (begin := events.environment(STEP)):
+                if installed:
+                    _let_alone(events, env, call, original)
                 return original(env, *args, **kwargs)
             try:
                 return original(env, *args, **kwargs)
             finally:
-                timeline.environment_ends(STEP)
+                events.end(STEPPED, begin, id(env))
 
         return call
 
     # A vector environment may be stepped in two halves.
     methods: dict[str, Around] = {"step": around_step, "reset": around_reset, "step_async": around_begun}
-    wrap_family(base, methods | dict.fromkeys(also, around_step))
+    wrap_family(base, methods | dict.fromkeys(also, around_step), abstract)
 
 
-def _let_alone(env: Any, name: str, hook: Any, original: Callable[..., Any]) -> None:
-    """A known wrapper inside another environment will stay there: let this instance call the original directly."""
-    kind = type(env)
-    if kind.__module__.startswith(WRAPPERS) and getattr(kind, name) is hook and hasattr(env, "__dict__"):
+def _let_alone(events: Events, env: Any, hook: Any, original: Callable[..., Any]) -> None:
+    """An environment inside another will stay there: let this instance call the original directly.
+
+    Only of installed packages: the script's own classes may copy their `__dict__` to clone themselves.
+    """
+    name = original.__name__
+    if events.in_environment() and getattr(type(env), name) is hook and hasattr(env, "__dict__"):
         env.__dict__[name] = original.__get__(env)
 
 
@@ -253,129 +306,120 @@ def _evaluates() -> bool:
     return False
 
 
-def _note_types(timeline: Timeline, result: Any) -> None:
-    timeline.look = False
+def _note_types(events: Events, result: Any) -> None:
+    events.look = False
     observation = result[0] if isinstance(result, tuple) and result else result
     if isinstance(observation, dict):
         observation = next(iter(observation.values()), None)
     if hasattr(observation, "dtype"):
-        timeline.types["observation"] = str(observation.dtype).removeprefix("torch.")
+        events.types["observation"] = str(observation.dtype).removeprefix("torch.")
 
 
-class _Ends:
-    """Episodes that a step ended, and how long they were. Knows the forms of Gymnasium, SB3, PettingZoo, TorchRL and skrl."""
-
-    def __init__(self) -> None:
-        self._begun: dict[int, tuple[int, Any]] = {}  # environment -> steps so far, and at which step its episodes began
-
-    def of(self, env: Any, result: Any) -> tuple[int, int]:
-        if isinstance(result, tuple) and len(result) == 2:
+def _ended(env: Any, result: Any) -> Iterable[int]:
+    """Which episodes a step ended. Knows what Gymnasium, SB3, PettingZoo, TorchRL and skrl return."""
+    if isinstance(result, tuple):
+        size = len(result)
+        done: Any = result[2] if size in (4, 5) else None
+        truncated: Any = result[3] if size == 5 else False
+        if hasattr(done, "tobytes"):
+            if b"\x01" not in done.tobytes() and (truncated is False or b"\x01" not in truncated.tobytes()):
+                return _NONE  # by far the most frequent case, and ten times faster than asking numpy
+            return _which(done | truncated)
+        if size == 2:
             result = result[0]
-        if hasattr(result, "batch_size"):  # TorchRL's TensorDict
-            done = result.get(("next", "done"), None)
-            return (0, 0) if done is None or done.is_cuda else (int(done.sum()), 0)
-        steps, begun = self._begun.get(id(env), (0, 0))
-        steps += 1
-        episodes = length = 0
-        if result is None:  # agents in turns
-            done = truncated = None
-        elif isinstance(result, tuple) and len(result) in (4, 5):
-            done, truncated = result[2], result[3] if len(result) == 5 else None
-        else:
-            return 0, 0
-        if hasattr(done, "is_cuda"):
-            if done.is_cuda:  # looking at it would make the host wait for the device
-                return 0, 0
-            done, truncated = done.numpy().ravel(), truncated if truncated is None else truncated.numpy().ravel()
-        if done is None:
-            over = getattr(env, "agents", None) == []
         elif isinstance(done, dict):  # by agent; the episode ends for all
-            over = bool(done) and all(bool(done[agent]) or bool((truncated or {}).get(agent)) for agent in done)
-        elif getattr(done, "ndim", 0) and type(done).__module__ == "numpy":
-            over = False
-            ended = (done if truncated is None else done | truncated).nonzero()[0]
-            if len(ended):
-                if not hasattr(begun, "shape") or len(begun) != len(done):
-                    begun = done.astype("int64") * 0
-                episodes, length = len(ended), int((steps - begun[ended]).sum())
-                begun[ended] = steps
+            return (0,) if done and all(done[a] or (truncated and truncated.get(a)) for a in done) else _NONE
+        elif hasattr(done, "is_cuda"):
+            return _which_tensor(done | truncated)
         else:
-            over = bool(done) or bool(truncated)
-        if over:
-            episodes, length, begun = 1, steps - begun, steps
-        self._begun[id(env)] = (steps, begun)
-        return episodes, length
+            return (0,) if done or truncated else _NONE
+    if result is None:  # agents take turns
+        return (0,) if getattr(env, "agents", None) == [] else _NONE
+    if hasattr(result, "batch_size"):  # a TensorDict
+        return _which_tensor(result.get(("next", "done"), None))
+    return _NONE
 
 
-def patch_gymnasium(module: ModuleType, timeline: Timeline) -> None:
-    patch_environments(module.Env, timeline)
-    patch_environments(module.vector.VectorEnv, timeline)
+def _which(done: Any) -> Iterable[int]:
+    return [int(number) for number in done.ravel().nonzero()[0]]
 
 
-def patch_pettingzoo(module: ModuleType, timeline: Timeline) -> None:
+def _which_tensor(done: Any) -> Iterable[int]:
+    if done is None or done.is_cuda:  # looking at it would make the host wait for the device
+        return _NONE
+    return _which(done.detach().__array__())
+
+
+def patch_gymnasium(module: ModuleType, events: Events) -> None:
+    wrappers = ("Wrapper", "ObservationWrapper", "ActionWrapper", "RewardWrapper")
+    patch_environments(module.Env, events, abstract=tuple(getattr(module, name) for name in wrappers))
+    patch_environments(module.vector.VectorEnv, events)
+
+
+def patch_pettingzoo(module: ModuleType, events: Events) -> None:
     """One step is one call: all agents of a parallel environment; the agent whose turn it is, unless it is dead."""
-    patch_environments(module.ParallelEnv, timeline, lambda env, action, result: 1)
-    patch_environments(module.AECEnv, timeline, lambda env, action, result: int(action is not None))
+    patch_environments(module.ParallelEnv, events, lambda env, action, result: 1)
+    patch_environments(module.AECEnv, events, lambda env, action, result: int(action is not None))
 
 
 # -- worker processes --
 
 
-def patch_connections(module: ModuleType, timeline: Timeline) -> None:
+def patch_connections(module: ModuleType, events: Events) -> None:
     """`multiprocessing`: waiting for a message, and what messages weigh."""
 
     def around_send(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(connection: Any, buffer: Any) -> Any:
-            if timeline.active:
-                timeline.count(IPC_MESSAGES, 1)
-                timeline.count(IPC_BYTES, len(buffer))
+            if events.active:
+                events.counted[IPC_MESSAGES] += 1
+                events.counted[IPC_BYTES] += len(buffer)
             return original(connection, buffer)
 
         return call
 
     def around_wait(original: Callable[..., Any]) -> Callable[..., Any]:
-        waiting = as_wait(timeline, WAIT)(original)
+        waiting = as_wait(events)(original)
 
         def call(objects: Any, timeout: float | None = None) -> Any:
             return (original if timeout == 0 else waiting)(objects, timeout)
 
         return call
 
-    wrap(module.Connection, "_recv_bytes", as_wait(timeline, WAIT))
+    wrap(module.Connection, "_recv_bytes", as_wait(events))
     wrap(module.Connection, "_send_bytes", around_send)
     wrap(module, "wait", around_wait)
 
 
-def patch_events(module: ModuleType, timeline: Timeline) -> None:
-    wrap(module.Event, "wait", as_wait(timeline, WAIT))
+def patch_events(module: ModuleType, events: Events) -> None:
+    wrap(module.Event, "wait", as_wait(events))
 
 
-def patch_ray(module: ModuleType, timeline: Timeline) -> None:
+def patch_ray(module: ModuleType, events: Events) -> None:
     for name in ("get", "wait"):
-        wrap(module, name, as_wait(timeline, WAIT))
+        wrap(module, name, as_wait(events))
 
 
 # -- logging --
 
 
-def patch_tensorboard(module: ModuleType, timeline: Timeline) -> None:
+def patch_tensorboard(module: ModuleType, events: Events) -> None:
     for name in ("add_scalar", "add_scalars", "add_histogram", "add_text", "add_image", "add_video", "flush", "close"):
-        wrap(module.SummaryWriter, name, as_region(timeline, stages.LOG))
+        wrap(module.SummaryWriter, name, as_region(events, stages.LOG))
 
 
-def patch_wandb(module: ModuleType, timeline: Timeline) -> None:
+def patch_wandb(module: ModuleType, events: Events) -> None:
     for name in ("log", "finish", "save"):
-        wrap(module.Run, name, as_region(timeline, stages.LOG))
+        wrap(module.Run, name, as_region(events, stages.LOG))
 
 
-def patch_logging(module: ModuleType, timeline: Timeline) -> None:
-    wrap(module.Logger, "callHandlers", as_region(timeline, stages.LOG))
+def patch_logging(module: ModuleType, events: Events) -> None:
+    wrap(module.Logger, "callHandlers", as_region(events, stages.LOG))
 
 
 class Output(io.TextIOWrapper):
     """Standard output or error, where writing is logging. `print` itself stays: numba and torch.compile know it by identity."""
 
-    def __init__(self, stream: io.TextIOWrapper, timeline: Timeline) -> None:
+    def __init__(self, stream: io.TextIOWrapper, events: Events) -> None:
         stream.flush()
         super().__init__(
             stream.buffer,
@@ -385,22 +429,17 @@ class Output(io.TextIOWrapper):
             write_through=stream.write_through,
         )
         self.mode = "w"  # type: ignore[misc]
-        self._timeline = timeline
+        self._write = as_region(events, stages.LOG)(super().write)
 
     def write(self, text: str) -> int:
-        if self._timeline.inside or not self._timeline.region_begins(stages.LOG):
-            return super().write(text)
-        try:
-            return super().write(text)
-        finally:
-            self._timeline.region_ends(stages.LOG)
+        return int(self._write(text))
 
 
 @contextmanager
-def watched_output(timeline: Timeline) -> Iterator[None]:
+def watched_output(events: Events) -> Iterator[None]:
     """Standard output and error go the same way, and what writing to them costs is seen."""
     streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
-    ours = {name: Output(stream, timeline) for name, stream in streams.items() if type(stream) is io.TextIOWrapper}
+    ours = {name: Output(stream, events) for name, stream in streams.items() if type(stream) is io.TextIOWrapper}
     for name, stream in ours.items():
         setattr(sys, name, stream)
     try:

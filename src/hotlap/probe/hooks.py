@@ -13,17 +13,18 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from hotlap.probe.timeline import Timeline
+from hotlap.probe.events import Events
+from hotlap.probe.timeline import REGION, WAIT, WAITED, number_of
 
 Around = Callable[[Callable[..., Any]], Callable[..., Any]]
-Patch = Callable[[ModuleType, Timeline], None]
+Patch = Callable[[ModuleType, Events], None]
 
 
 class Finder(importlib.abc.MetaPathFinder):
     """Finds modules as usual, and patches those it has patches for once they have been executed."""
 
-    def __init__(self, timeline: Timeline, patches: dict[str, list[Patch]]) -> None:
-        self.timeline = timeline
+    def __init__(self, events: Events, patches: dict[str, list[Patch]]) -> None:
+        self.events = events
         self.patches = patches
         self._busy: set[str] = set()
 
@@ -55,7 +56,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
     def _patch(self, module: ModuleType) -> None:
         for patch in self.patches[module.__name__]:
-            patch(module, self.timeline)
+            patch(module, self.events)
 
 
 def wrap(owner: Any, name: str, around: Around, inherited: bool = False) -> None:
@@ -76,12 +77,18 @@ def wrap(owner: Any, name: str, around: Around, inherited: bool = False) -> None
     setattr(owner, name, staticmethod(replacement) if static else replacement)
 
 
-def wrap_family(base: type, methods: dict[str, Around]) -> None:
-    """Replace methods of a class and of every class derived from it, now or later."""
+def wrap_family(base: type, methods: dict[str, Around], abstract: tuple[type, ...] = ()) -> None:
+    """Replace methods of a class and of every class derived from it, now or later.
+
+    Methods of `abstract` classes are replaced where they are inherited: `super().step()` then costs nothing.
+    """
 
     def hook(cls: type) -> None:
+        if cls in abstract:
+            return
         for name, around in methods.items():
-            wrap(cls, name, around)
+            definer = next((c for c in cls.__mro__ if name in c.__dict__), None)
+            wrap(cls, name, around, inherited=definer in abstract)
 
     for cls in (base, *_below(base)):
         hook(cls)
@@ -102,29 +109,30 @@ def _below(cls: type) -> Iterator[type]:
         yield from _below(derived)
 
 
-def as_region(timeline: Timeline, path: str) -> Around:
+def as_region(events: Events, path: str) -> Around:
     """A wrapper for functions that are one stage as a whole."""
+    number = number_of(path)
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if timeline.inside or not timeline.region_begins(path):
+            if events.inside or not (begin := events.begin(path)):
                 return original(*args, **kwargs)
             try:
                 return original(*args, **kwargs)
             finally:
-                timeline.region_ends(path)
+                events.end(REGION, begin, number)
 
         return call
 
     return around
 
 
-def as_phase(timeline: Timeline, path: str) -> Around:
+def as_phase(events: Events, path: str) -> Around:
     """A wrapper for functions that begin a phase of training."""
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            timeline.phase_begins(path)
+            events.phase(path)
             return original(*args, **kwargs)
 
         return call
@@ -132,25 +140,25 @@ def as_phase(timeline: Timeline, path: str) -> Around:
     return around
 
 
-def as_wait(timeline: Timeline, path: str) -> Around:
+def as_wait(events: Events, path: str = WAIT) -> Around:
     """A wrapper for functions that wait for a worker process: inside an environment's step, or between steps."""
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if timeline.inside:
-                if not timeline.in_environment():
+            if events.inside:
+                if not events.in_environment():
                     return original(*args, **kwargs)
-                begin = timeline.carve_begins(path)
+                begin = events.carve(path)
                 try:
                     return original(*args, **kwargs)
                 finally:
-                    timeline.carve_ends(begin)
-            if not timeline.environment_begins(path):
+                    events.carved(begin)
+            if not (begin := events.environment(path)):
                 return original(*args, **kwargs)
             try:
                 return original(*args, **kwargs)
             finally:
-                timeline.environment_ends(path)
+                events.end(WAITED, begin)
 
         return call
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hotlap.errors import UsageError
+from hotlap.probe.events import EVENTS
 from hotlap.probe.recorder import Recorder, install
 from hotlap.probe.script import create_run
-from hotlap.probe.timeline import TIMELINE
 from hotlap.record import Run
 
 
@@ -19,7 +19,7 @@ def profile(name: str = "notebook", out: Path | str | None = None, warmup: int =
     The first `warmup` windows after learning has begun are left out. `lines` samples which lines burn the time. Afterwards
     `run.show()` prints the report, and `hotlap report` renders it.
     """
-    if TIMELINE.active:
+    if EVENTS.active:
         raise UsageError("a profile is already being made in this process")
     run = create_run(name, {"script": name}, Path(out) if out else None)
     install()

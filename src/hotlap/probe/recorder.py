@@ -12,9 +12,10 @@ from typing import Any
 from hotlap import machine
 from hotlap.clock import ENV_STEPS, MAX_EVENTS, UPDATES, Sample
 from hotlap.probe import adapters, generic, hooks
+from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.sampler import Sampler
-from hotlap.probe.timeline import FORWARDS, TIMELINE
+from hotlap.probe.timeline import FORWARDS
 from hotlap.probe.usage import Usage, threads
 from hotlap.record import KERNELS, STACKS, TRACED, Recorded, Run, append_line
 
@@ -30,7 +31,7 @@ def install() -> None:
     """Hook what is imported, and what will be. Without a started timeline the hooks do nothing."""
     global _finder
     if _finder is None:
-        _finder = hooks.Finder(TIMELINE, adapters.with_frameworks(generic.PATCHES))
+        _finder = hooks.Finder(EVENTS, adapters.with_frameworks(generic.PATCHES))
         _finder.install()
         os.register_at_fork(after_in_child=_forked)
 
@@ -48,14 +49,14 @@ class Recorder:
         self._pid = os.getpid()
         self._usage = Usage()
         self._ended = False
-        self.sampler = Sampler(TIMELINE.stage) if spec["sampler"] else None
+        self.sampler = Sampler(EVENTS.moment) if spec["sampler"] else None
 
     def begin(self) -> None:
         """Start measuring this thread; worker processes that start from now on report too."""
         global _worker_of
         _worker_of = None
-        TIMELINE.start(self.write)
-        os.environ[PROBE] = json.dumps({"run": self.spec["run"], "origin": TIMELINE.origin})
+        EVENTS.start(self.write)
+        os.environ[PROBE] = json.dumps({"run": self.spec["run"], "origin": EVENTS.origin})
         folder = str(Path(__file__).with_name("site"))
         paths = os.environ.get("PYTHONPATH", "")
         if folder not in paths.split(os.pathsep):
@@ -66,7 +67,7 @@ class Recorder:
         if self.sampler:
             self.sampler.close()
         self._ended = True
-        TIMELINE.stop()
+        EVENTS.stop()
         self._usage.close()
         os.environ.pop(PROBE, None)
         found: dict[str, Any] = {
@@ -88,6 +89,7 @@ class Recorder:
         sample.counts |= self._usage.since()
         phase = "traced" if sample.events else "measured" if self._warm else "warmup"
         if sample.events:
+            generic.watch_reads(False)
             if self._gpu:
                 sample.gpu = self._gpu.end(sample)
                 self._save(KERNELS, self._gpu.spans[:MAX_EVENTS])
@@ -102,8 +104,9 @@ class Recorder:
         self._learning = self._learning or bool(sample.counts.get(UPDATES))
         if self._warm and not self._traced:
             self._traced = True
-            self._gpu = GpuTrace.begin(TIMELINE.origin)
-            TIMELINE.trace()
+            self._gpu = GpuTrace.begin(EVENTS.origin)
+            generic.watch_reads(True)
+            EVENTS.trace()
         elif self._warm and self.sampler:
             self.sampler.resume()
         if not self._ended and self._is_enough():  # again and again, should the script catch it
@@ -132,7 +135,7 @@ class Recorder:
 
 def _types() -> dict[str, str]:
     """Number formats that were seen: of observations, of what networks get, and of their parameters."""
-    found = dict(TIMELINE.types)
+    found = dict(EVENTS.types)
     if torch := sys.modules.get("torch"):
         found["default"] = str(torch.get_default_dtype()).removeprefix("torch.")
     return found
@@ -153,24 +156,24 @@ class Worker:
         self._events: list[tuple[str, int, int]] = []
         self._traced = False
         self._seen = False
-        TIMELINE.start(self.write, origin, worker=True)
-        TIMELINE.trace()
+        EVENTS.start(self.write, origin, worker=True)
+        EVENTS.trace()
         self._at_exit(self.end)
 
     def end(self) -> None:
-        if TIMELINE.active and threading.get_ident() == TIMELINE.thread:
-            TIMELINE.stop()
+        if EVENTS.active and threading.get_ident() == EVENTS.thread:
+            EVENTS.stop()
 
     def write(self, sample: Sample) -> None:
         sample.counts |= self._usage.since()
         events, sample.events = sample.events, []
         self._seen = self._seen or bool(sample.counts.get(ENV_STEPS)) or any(FORWARDS in name for name in sample.counts)
         if not self._seen:
-            TIMELINE.trace()
+            EVENTS.trace()
             return
         if not self._traced:
             self._events = [*self._events, *events][-20_000:]
-            TIMELINE.trace()
+            EVENTS.trace()
             with suppress(OSError, ValueError):  # until the script's own traced window is over, nobody knows which spans
                 span = json.loads((self._folder / TRACED).read_text())
                 sample.events = [e for e in self._events if span["start"] <= e[1] <= span["end"]]
@@ -201,6 +204,6 @@ def become_worker() -> None:
 
 def _forked() -> None:
     """A process that the script forked has all its hooks, and must not go on writing the script's own windows."""
-    was_measured, TIMELINE.inside, TIMELINE.active = TIMELINE.active, 1, False
+    was_measured, EVENTS.inside, EVENTS.active = EVENTS.active, True, False
     if was_measured:
         become_worker()

@@ -11,8 +11,9 @@ from typing import Any
 
 from hotlap import machine
 from hotlap.errors import UsageError
+from hotlap.probe.events import Events
 from hotlap.probe.system import Options
-from hotlap.probe.timeline import Timeline
+from hotlap.probe.timeline import FORWARD, STEP, STEPPED
 from hotlap.record import Run, load
 
 
@@ -74,13 +75,12 @@ def _wait(process: "subprocess.Popen[bytes]") -> int:
 
 
 def event_cost(rounds: int = 2_000) -> float:
-    """Seconds that reporting one event costs."""
-    timeline = Timeline()
-    timeline.start(lambda _: None)
+    """Seconds that one event costs: to note it, and to settle it when its window ends."""
+    events = Events()
+    events.start(lambda _: None)
     begin = time.perf_counter()
     for _ in range(rounds):
-        timeline.forward_begins(1, False)
-        timeline.forward_ends()
-        timeline.environment_begins("collect/env_step")
-        timeline.environment_ends("collect/env_step", 1)
+        events.end(FORWARD, events.begin(""), 1)
+        events.stepped(STEPPED, events.environment(STEP), 1, 1)
+    events.stop()
     return (time.perf_counter() - begin) / (2 * rounds)

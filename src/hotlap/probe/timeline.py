@@ -1,9 +1,9 @@
 """The stages of a script that knows nothing of stages, from what it does.
 
-Hooks report events: an environment steps, a module runs forward, gradients flow, an optimizer steps. The time *between* events
-belongs to a stage too, but which one is often known only later: a forward pass followed by an environment step chose actions,
-the same pass followed by `backward` computed a loss. So time since the last anchor (an environment step or a backward pass)
-is kept as pending segments, and the next anchor says what they were:
+The time of an event (an environment steps, a module runs forward) has a stage. The time *between* events has one too, but
+which one is often known only later: a forward pass followed by an environment step chose actions, the same pass followed by
+`backward` computed a loss. So time since the last anchor (an environment step or a backward pass) is kept as pending
+segments, and the next anchor says what they were:
 
 | pending | before an environment step | before a backward pass |
 |---|---|---|
@@ -13,14 +13,13 @@ is kept as pending segments, and the next anchor says what they were:
 | in a phase that a framework's adapter announced | that phase itself | that phase itself |
 
 A bootstrap is a forward pass without gradients on as many rows as acting has, after an environment step: the value of the last
-state, followed by the computation of returns. What is counted (synchronising calls, copies) is pending with the time it
-happened in, and goes to the same stage.
+state, followed by the computation of returns. Without any forward pass before `backward`, the graph of acting is learned from,
+and the time before it is `update/loss`. What is counted (synchronising calls, copies) is pending with the time it happened in,
+and goes to the same stage.
 """
 
-import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, MAX_EVENTS, UPDATES, Sample
@@ -31,43 +30,69 @@ RESET = f"{stages.COLLECT}/{stages.ENV_RESET}"
 STORE = f"{stages.COLLECT}/{stages.STORE}"
 WAIT = f"{stages.COLLECT}/{stages.WAIT}"
 LOSS = f"{stages.UPDATE}/{stages.LOSS}"
-BACKWARD = f"{stages.UPDATE}/{stages.BACKWARD}"
-OPTIMIZER = f"{stages.UPDATE}/{stages.OPTIMIZER}"
+GRADIENTS = f"{stages.UPDATE}/{stages.BACKWARD}"
+OPTIMIZE = f"{stages.UPDATE}/{stages.OPTIMIZER}"
+
+# Kinds of events: see events.py. Where passes are told apart by gradients, the kind with them is one more.
+STEPPED, RESETTING, EVALUATING, WAITED, ENDED, FORWARD, GRADIENT_FORWARD, COMPILED, GRADIENT_COMPILED = range(9)
+BACKWARD, OPTIMIZER, REGION, PHASE, CARVED, TO_DEVICE, TO_HOST, SYNCS = range(9, 17)
+_ENV_PATHS = {STEPPED: STEP, RESETTING: RESET, EVALUATING: RESET, WAITED: WAIT}
+
+_PATHS: list[str] = []  # of stages, by the numbers that events hold
+_NUMBERS: dict[str, int] = {}
+
+
+def number_of(path: str) -> int:
+    """A number for a stage's path, for events."""
+    if path not in _NUMBERS:
+        _NUMBERS[path] = len(_PATHS)
+        _PATHS.append(path)
+    return _NUMBERS[path]
+
 
 # What is counted, by the stage it happened in: "forwards@collect/act".
-FORWARDS, ROWS, SYNCS = "forwards", "rows", "syncs"
+FORWARDS, ROWS, SYNC_CALLS = "forwards", "rows", "syncs"
+COPIES = {TO_DEVICE: "copies_to_device", TO_HOST: "copies_to_host"}
+BYTES = {TO_DEVICE: "bytes_to_device", TO_HOST: "bytes_to_host"}
+# What is counted for the whole window.
 EPISODE_STEPS = "episode_steps"  # steps of the episodes that ended
-COPIES = ("copies_to_device", "copies_to_host")
-BYTES = ("bytes_to_device", "bytes_to_host")
+STEP_MEDIAN, STEP_P99 = "step_median", "step_p99"  # seconds that one call of `step` takes
 
-WINDOW = 0.25  # seconds: shorter iterations are joined to windows of at least this length
-IDLE_WINDOW = 0.5  # seconds: the length of windows before anything has been learned, and of windows of workers
-MOST_STEPS = 5_000  # steps whose time is kept per window
-LONGEST = 30.0  # seconds: a window ends here whatever happens
-
-_AFTER_ENV, _FORWARD, _GRAD_FORWARD, _AFTER_UPDATE, _AFTER_BACKWARD, _PHASE, _START = range(7)
-_BEFORE_ENV = (STORE, ACT, ACT, "", OPTIMIZER, "", "")  # what pending time was, by its kind
+_AFTER_ENV, _PASS, _GRADIENT_PASS, _AFTER_UPDATE, _AFTER_BACKWARD, _IN_PHASE, _START = range(7)
+_BEFORE_ENV = (STORE, ACT, ACT, "", OPTIMIZE, "", "")  # what pending time was, by its kind
 _BEFORE_BACKWARD = (stages.SAMPLE, LOSS, LOSS, stages.SAMPLE, LOSS, "", "")
-_GUESS = (STORE, ACT, LOSS, stages.SAMPLE, OPTIMIZER, "", "")
 
-
+Event = tuple[int, int, int, int, int]  # kind, begin, end, and two numbers that its kind needs
 _Times = defaultdict[str, int]
 _Counts = defaultdict[str, float]
 
 
+class Moment:
+    """When the sampler looked. Its name is the stage of that time, once that is known."""
+
+    __slots__ = ("time", "what")
+
+    def __init__(self, time: int) -> None:
+        self.time = time
+        self.what: _Pending | str = ""
+
+    def __str__(self) -> str:
+        return self.what if isinstance(self.what, str) else self.what.path
+
+
 class _Pending:
-    __slots__ = ("counts", "kind", "path", "rows", "time", "transfer")
+    __slots__ = ("copying", "counts", "kind", "path", "rows", "time")
 
     def __init__(self, kind: int, rows: int = 0, path: str = "") -> None:
         self.kind = kind
         self.rows = rows  # of a forward pass
         self.path = path  # of a phase; of anything, once it is settled
-        self.time = self.transfer = 0
-        self.counts: dict[str, float] | None = None
+        self.time = self.copying = 0
+        self.counts: _Counts | None = None
 
-    def __str__(self) -> str:
-        """The stage it belongs to, as far as that is known."""
-        return self.path or _GUESS[self.kind]
+    def note(self, what: str, number: float) -> None:
+        self.counts = self.counts or defaultdict(float)
+        self.counts[what] += number
 
 
 class _Run:
@@ -81,221 +106,108 @@ class _Run:
 
 
 class Timeline:
-    """Charges the time of the thread that started it to stages, window by window.
+    """Charges the time of windows to stages. `origin` is when the run began, in the nanoseconds of the events."""
 
-    `inside` is above zero while something open claims all that happens (an environment's step, a forward pass), and while
-    nothing is measured at all: hooks look at it first, and then do nothing.
-    """
-
-    _own: _Times  # of the open window
-    _calls: _Times
-    _counts: _Counts
-
-    def __init__(self, now: Callable[[], int] = time.perf_counter_ns) -> None:
-        self.now = now
-        self.inside = 1
-        self.active = False
-        self.counting = True  # whether environments' steps count; an adapter that knows better counts by itself
-        self.env_steps = 0  # since the start
-        self.syncs = 0  # synchronising calls since the last event; hooks add to it
-        self.look = True  # whether hooks should note the types of the data they see, once per window
-        self.types: dict[str, str] = {}
-        self.worker = False
-
-    def start(self, on_window: Callable[[Sample], None], origin: int | None = None, worker: bool = False) -> None:
-        """Begin to measure the calling thread. `origin` is when the run began; a worker's windows end by time alone."""
-        self._on_window = on_window
-        self.thread = threading.get_ident()
-        self._last = self._opened = self.now()
-        self.origin = self._last if origin is None else origin
-        self.worker = worker
-        self._fresh()
+    def __init__(self, origin: int) -> None:
+        self._origin = origin
+        self._last = self._opened = origin
         self._pending = [_Pending(_START)]
-        self._region = ""
-        self._carving = ""
         self._act_rows = -1  # rows of the last forward pass that chose actions
         self._learned = False
         self._env = 0  # the environment that was touched last; events on it are a run
         self._known_envs: set[int] = set()
+        self._env_steps: defaultdict[int, int] = defaultdict(int)  # environment -> calls of its step
+        self._begun: dict[tuple[int, int], int] = {}  # an environment, and which one in it -> call at which its episode began
         self._evaluating = False  # the script said so, by the names of its functions
         self._run: _Run | None = None  # what was charged in this run, if it may turn out to be an evaluation
-        self._anchor: tuple[int, dict[str, int], dict[str, int], dict[str, float]] | None = (
-            None  # before workers were waited for
-        )
-        self._pieces: list[tuple[_Pending, int, int]] | None = None  # where pending time lay, while tracing
-        self.inside = 0
-        self.active = True
+        self._held: list[Event] = []  # what happened inside an event whose end is still to come
+        self._ended = ""  # the stage of the event before
+        self._fresh([], False)
 
-    def stop(self) -> None:
-        """End the last window at the last event: what comes after it, waiting for workers to end included, is no training."""
-        was_active, self.inside, self.active = self.active, 1, False
-        if was_active:
-            if self._anchor:
-                self._last, own, calls, counts = self._anchor
-                self._own, self._calls, self._counts = (
-                    defaultdict(int, own),
-                    defaultdict(int, calls),
-                    defaultdict(float, counts),
-                )
-            self._close_window()
+    def open(self, now: int) -> None:
+        """A window begins."""
+        self._opened = self._last = now
 
-    def __reduce__(self) -> tuple[Callable[[], "Timeline"], tuple[()]]:
-        """A class that travels to a worker takes its hooks along; there they report to that process's timeline."""
-        return _of_this_process, ()
+    def window(
+        self, log: Iterable[int], now: int | None, counts: dict[str, float], moments: list[Moment], traced: bool
+    ) -> Sample | None:
+        """The window that these events fill. It ends `now`, when an environment begins to step, or else with the last event."""
+        self._fresh(moments, traced)
+        numbers = iter(log)
+        for event in zip(numbers, numbers, numbers, numbers, numbers, strict=True):
+            self._play(event)
+        if now is not None:
+            self._until(now)
+            self._settle_before_env()
+        if self._run is not None:
+            self._run = _Run()  # only what a window still holds can be moved
+        return self._sample(counts)
 
-    def trace(self) -> None:
-        """Keep every span of the window that has just begun."""
-        self._pieces = []
+    # -- events --
 
-    # -- events: each `..._begins` returns False if it happens inside something else or on another thread; then it has no end --
+    def _play(self, event: Event) -> None:
+        kind, begin, end, first, second = event
+        if kind == CARVED or (kind in (TO_DEVICE, TO_HOST) and second):
+            self._held.append(event)
+            return
+        if kind == SYNCS and second and self._ended:
+            self._counts[f"{SYNC_CALLS}@{self._ended}"] += first
+            return
+        if kind == ENDED:
+            self._end_episode(first, second)
+            return
+        self._until(begin)
+        if kind in _ENV_PATHS:
+            self._play_env(kind, end, first, second)
+        elif FORWARD <= kind <= GRADIENT_COMPILED:
+            pending = _Pending(_GRADIENT_PASS if kind in (GRADIENT_FORWARD, GRADIENT_COMPILED) else _PASS, first)
+            self._pending.append(pending)
+            for held in self._take_held():
+                self._copy_while_pending(pending, held)
+            self._until(end)
+            self._ended = ""
+        elif kind == BACKWARD:
+            self._settle_before_backward()
+            self._end_run(self._evaluating)  # what is learned from is no evaluation
+            self._pass(GRADIENTS, end)
+            self._pending = [_Pending(_AFTER_BACKWARD)]
+        elif kind == OPTIMIZER:
+            for pending in self._pending:  # clipping lies between the gradients and the step
+                self._settle(pending, OPTIMIZE if pending.kind == _AFTER_BACKWARD else LOSS)
+            self._pass(OPTIMIZE, end)
+            self._counts[UPDATES] += 1
+            self._learned = True
+            self._pending = [_Pending(_AFTER_UPDATE)]
+        elif kind == REGION:  # what is pending goes on after it
+            self._pass(_PATHS[first], end)
+        elif kind == PHASE:
+            for pending in self._pending:
+                if pending.kind == _AFTER_UPDATE:  # the end of the learning phase
+                    pending.kind, pending.path = _IN_PHASE, stages.UPDATE
+            self._pending.append(_Pending(_IN_PHASE, path=_PATHS[first]))
+        elif self._pending and kind == SYNCS:
+            self._pending[-1].note(SYNC_CALLS, first)
+        elif self._pending:
+            self._copy_while_pending(self._pending[-1], event)
 
-    def region_begins(self, path: str) -> bool:
-        """Something that is a stage as a whole: logging, evaluating, sampling. Pending time goes on after it."""
-        if self.inside or threading.get_ident() != self.thread:
-            return False
-        self._to_pending()
-        self._enter(path)
-        return True
-
-    def region_ends(self, path: str) -> None:
-        self._leave(path)
-
-    def environment_begins(self, path: str, env: int = 0, evaluating: bool = False) -> bool:
-        """An environment steps or resets, the outermost one counts; or a worker that has environments is waited for.
-
-        `evaluating`: a reset that a function makes whose name says that it evaluates.
-        """
-        if self.inside or threading.get_ident() != self.thread:
-            return False
-        self._to_pending()
+    def _play_env(self, kind: int, end: int, env: int, steps: int) -> None:
+        path = _ENV_PATHS[kind]
         self._settle_before_env()
-        if path == WAIT and not self.worker and self._anchor is None:
-            self._anchor = self._last, self._own.copy(), self._calls.copy(), self._counts.copy()
-        if env and (env != self._env or path == RESET):
-            self._new_run(path, env, evaluating)
-        self._enter(path)
-        return True
-
-    def environment_ends(self, path: str, steps: int = 0, episodes: int = 0, episode_steps: int = 0) -> None:
-        amount = self._leave(path)
-        if path != WAIT:
-            self._anchor = None
+        if kind != WAITED and (env != self._env or path == RESET):
+            self._new_run(path, env, kind == EVALUATING)
+        taken = self._pass(path, end)
         if steps:
-            if self.counting:
-                self.count_steps(steps)
-            if len(self.step_times) < MOST_STEPS:
-                self.step_times.append(amount)
-        if episodes:
-            self.count(EPISODES, episodes)
-            self.count(EPISODE_STEPS, episode_steps)
+            self._count(ENV_STEPS, steps)
+        if path == STEP:
+            self._step_times.append(taken)
+            self._env_steps[env] += 1
         self._pending = [_Pending(_AFTER_ENV)]
 
-    def forward_begins(self, rows: int, gradients: bool) -> bool:
-        """An outermost forward pass begins."""
-        if not self.forward_somewhere(rows, gradients):
-            return False
-        self.inside += 1
-        return True
-
-    def forward_ends(self) -> None:
-        self._to_pending()
-        self.inside -= 1
-
-    def forward_somewhere(self, rows: int, gradients: bool) -> bool:
-        """A function begins that holds a forward pass, and perhaps more: what happens inside it counts as itself."""
-        if self.inside or threading.get_ident() != self.thread:
-            return False
-        self._to_pending()
-        self._pending.append(_Pending(_GRAD_FORWARD if gradients else _FORWARD, rows))
-        return True
-
-    def backward_begins(self) -> bool:
-        if self.inside or threading.get_ident() != self.thread:
-            return False
-        self._to_pending()
-        self._settle_before_backward()
-        self._end_run(self._evaluating)  # what is learned from is no evaluation
-        self._enter(BACKWARD)
-        return True
-
-    def backward_ends(self) -> None:
-        self._leave(BACKWARD)
-        self._pending = [_Pending(_AFTER_BACKWARD)]
-
-    def optimizer_begins(self) -> bool:
-        if self.inside or threading.get_ident() != self.thread:
-            return False
-        self._to_pending()
-        for pending in self._pending:  # clipping lies between the gradients and the step
-            self._settle(pending, OPTIMIZER if pending.kind == _AFTER_BACKWARD else LOSS)
-        self._pending = []
-        self._enter(OPTIMIZER)
-        return True
-
-    def optimizer_ends(self) -> None:
-        self._leave(OPTIMIZER)
-        self._counts[UPDATES] += 1
-        self._learned, self._anchor = True, None
-        self._pending = [_Pending(_AFTER_UPDATE)]
-
-    def phase_begins(self, path: str) -> None:
-        """A framework's adapter knows that `collect` or `update` begins here: what no event claims is the phase's own."""
-        if self.inside or threading.get_ident() != self.thread:
-            return
-        self._to_pending()
-        for pending in self._pending:
-            if pending.kind == _AFTER_UPDATE:  # the end of the learning phase
-                pending.kind, pending.path = _PHASE, stages.UPDATE
-        self._pending.append(_Pending(_PHASE, path=path))
-
-    # -- inside what is open --
-
-    def in_environment(self, *paths: str) -> bool:
-        """Whether an environment's step or reset (or just what is named) is open on this thread, nothing carved out."""
-        fits = self._region in (paths or (STEP, RESET)) and not self._carving
-        return fits and threading.get_ident() == self.thread
-
-    def carve_begins(self, path: str) -> int:
-        """What comes now is a stage of its own inside the one that is open: waiting for a worker, an episode's beginning."""
-        self._carving = path
-        return self.now()
-
-    def carve_ends(self, begin: int) -> None:
-        amount = self.now() - begin
-        self._charge(self._carving, amount, begin)
-        self._last += amount
-        self._carving = ""
-
-    def transferred(self, amount: int, size: int, to_host: bool) -> None:
-        """A copy between host and device took `amount` nanoseconds and moved `size` bytes."""
-        if not self.active or threading.get_ident() != self.thread:
-            return
-        counts = {COPIES[to_host]: 1.0, BYTES[to_host]: float(size)}
-        if self._region:
-            self._charge(f"{self._region}/{stages.TRANSFER}", amount, self.now() - amount)
-            self._note(self._region, counts)
-        elif self._pending:
-            pending = self._pending[-1]
-            pending.transfer += amount
-            pending.counts = pending.counts or {}
-            for what, number in counts.items():
-                pending.counts[what] = pending.counts.get(what, 0) + number
-        self._last += amount
-
-    def count_steps(self, number: int) -> None:
-        self.env_steps += number
-        self.count(ENV_STEPS, number)
-
-    def count(self, what: str, amount: float) -> None:
-        self._counts[what] += amount
-        if self._run is not None:
-            self._run.counts[what] += amount
-
-    def stage(self) -> "str | _Pending":
-        """The stage that time is being charged to, or what its name will be asked of later. May be asked from any thread."""
-        if self._region:
-            return self._carving or self._region
-        return self._pending[-1] if self._pending else ""
+    def _end_episode(self, env: int, which: int) -> None:
+        steps = self._env_steps[env]
+        self._count(EPISODES, 1)
+        self._count(EPISODE_STEPS, steps - self._begun.get((env, which), 0))
+        self._begun[env, which] = steps
 
     # -- settling --
 
@@ -307,46 +219,32 @@ class Timeline:
         self._calls[path] += 1
         if self._run is not None:
             self._run.own[path] += pending.time
-        if pending.kind in (_FORWARD, _GRAD_FORWARD):
+        if pending.kind == _PASS or pending.kind == _GRADIENT_PASS:
             self._counts[f"{FORWARDS}@{path}"] += 1
             self._counts[f"{ROWS}@{path}"] += pending.rows
-        if pending.transfer:
-            self._charge(f"{path}/{stages.TRANSFER}", pending.transfer, 0)
+        if pending.copying:
+            self._charge(f"{path}/{stages.TRANSFER}", pending.copying)
         if pending.counts:
-            self._note(path, pending.counts)
+            for what, number in pending.counts.items():
+                self._counts[f"{what}@{path}"] += number
 
     def _settle_before_env(self) -> None:
-        transition = False
         for pending in self._pending:
-            kind = pending.kind
-            if kind == _AFTER_UPDATE or pending.path == stages.UPDATE:
-                transition = True
-            elif kind in (_FORWARD, _GRAD_FORWARD):
+            if pending.kind == _PASS or pending.kind == _GRADIENT_PASS:
                 self._act_rows = pending.rows
-            self._settle(pending, _BEFORE_ENV[kind])
+            self._settle(pending, _BEFORE_ENV[pending.kind])
         self._pending = []
-        elapsed = (self._last - self._opened) * 1e-9
-        if (
-            (transition and elapsed >= WINDOW)
-            or ((self.worker or not self._learned) and elapsed >= IDLE_WINDOW)
-            or elapsed >= LONGEST
-        ):
-            self._close_window()
 
     def _settle_before_backward(self) -> None:
-        bootstrap = bool(self._pending) and self._pending[0].kind == _AFTER_ENV and self._is_bootstrap()
-        forward = any(pending.kind in (_FORWARD, _GRAD_FORWARD) for pending in self._pending)
+        forward = [pending for pending in self._pending if pending.kind in (_PASS, _GRADIENT_PASS)]
+        bootstraps = [p for p in forward if p.kind == _PASS and p.rows == self._act_rows]
+        after_env = bool(self._pending) and self._pending[0].kind == _AFTER_ENV
         for pending in self._pending:
-            path = _BEFORE_BACKWARD[pending.kind] if forward else LOSS  # without one, the graph of acting is learned from
-            if bootstrap and pending.kind == _AFTER_ENV:
-                path = STORE
-            elif bootstrap and pending.kind == _FORWARD and pending.rows == self._act_rows:
-                path = stages.ADVANTAGE
+            path = _BEFORE_BACKWARD[pending.kind] if forward else LOSS
+            if after_env and bootstraps:
+                path = STORE if pending.kind == _AFTER_ENV else stages.ADVANTAGE if pending in bootstraps else path
             self._settle(pending, path)
         self._pending = []
-
-    def _is_bootstrap(self) -> bool:
-        return any(pending.kind == _FORWARD and pending.rows == self._act_rows for pending in self._pending)
 
     def _new_run(self, path: str, env: int, evaluating: bool) -> None:
         """Events on another environment begin, or another episode. Was the run of events until now an evaluation?
@@ -376,57 +274,83 @@ class Timeline:
 
     # -- bookkeeping --
 
-    def _to_pending(self) -> None:
-        now = self.now()
-        if self._pending:
-            pending = self._pending[-1]
-            pending.time += now - self._last
-            if self.syncs:
-                counts = pending.counts = pending.counts or {}
-                counts[SYNCS] = counts.get(SYNCS, 0) + self.syncs
-            if self._pieces is not None and len(self._pieces) < MAX_EVENTS:
-                self._pieces.append((pending, self._last, now - self._last))
-        self.syncs = 0
-        self._last = now
-
-    def _enter(self, path: str) -> None:
-        self.inside += 1
-        self._region = path
-
-    def _leave(self, path: str) -> int:
-        now = self.now()
+    def _until(self, now: int) -> None:
+        """Time passes in which nothing was open but what is pending."""
         amount = now - self._last
-        self._charge(path, amount, self._last)
-        if self.syncs:
-            self._counts[f"{SYNCS}@{path}"] += self.syncs
-            self.syncs = 0
+        pending = self._pending[-1] if self._pending else None
+        if pending is not None:
+            pending.time += amount
+            if self._pieces is not None and amount:
+                self._pieces.append((pending, self._last, amount))
+        if self._moments and self._moments[-1].time < now:
+            self._name_moments(now, pending or "")
         self._last = now
-        self.inside -= 1
-        self._region = ""
+
+    def _pass(self, path: str, end: int) -> int:
+        """Time passes in something that is a stage as a whole, except for what was carved out of it."""
+        amount = end - self._last
+        begin = self._last
+        for kind, from_, to, number, _ in self._take_held():
+            inner = _PATHS[number] if kind == CARVED else f"{path}/{stages.TRANSFER}"
+            if self._moments and self._moments[-1].time < to:
+                self._name_moments(from_, path)
+                self._name_moments(to, inner)
+            self._charge(inner, to - from_, from_)
+            amount -= to - from_
+            if kind != CARVED:
+                self._counts[f"{COPIES[kind]}@{path}"] += 1
+                self._counts[f"{BYTES[kind]}@{path}"] += number
+        self._charge(path, amount, begin)
+        if self._moments and self._moments[-1].time < end:
+            self._name_moments(end, path)
+        self._last = end
+        self._ended = path
         return amount
 
-    def _charge(self, path: str, amount: int, begin: int) -> None:
+    def _take_held(self) -> list[Event]:
+        held = self._held
+        self._held = []
+        return held
+
+    def _copy_while_pending(self, pending: _Pending, event: Event) -> None:
+        kind, begin, end, size, _ = event
+        if kind in COPIES:
+            pending.copying += end - begin
+            pending.time -= end - begin
+            pending.note(COPIES[kind], 1)
+            pending.note(BYTES[kind], size)
+
+    def _name_moments(self, now: int, what: _Pending | str) -> None:
+        while self._moments and self._moments[-1].time < now:
+            self._moments.pop().what = what
+
+    def _charge(self, path: str, amount: int, begin: int = 0) -> None:
         self._own[path] += amount
         self._calls[path] += 1
         if self._run is not None:
             self._run.own[path] += amount
-        if self._pieces is not None and begin and len(self._pieces) < MAX_EVENTS:
-            self._pieces.append((_Pending(_PHASE, path=path), begin, amount))
+        if self._pieces is not None and begin:
+            self._pieces.append((_Pending(_IN_PHASE, path=path), begin, amount))
 
-    def _note(self, path: str, counts: dict[str, float]) -> None:
-        for what, number in counts.items():
-            self._counts[f"{what}@{path}"] += number
+    def _count(self, what: str, number: float) -> None:
+        self._counts[what] += number
+        if self._run is not None:
+            self._run.counts[what] += number
 
-    def _fresh(self) -> None:
-        self._own = defaultdict(int)
-        self._calls = defaultdict(int)
-        self._counts = defaultdict(float)
-        self.step_times: list[int] = []
+    def _fresh(self, moments: list[Moment], traced: bool) -> None:
+        self._own: _Times = defaultdict(int)
+        self._calls: _Times = defaultdict(int)
+        self._counts: _Counts = defaultdict(float)
+        self._step_times: list[int] = []
+        self._held = []
+        self._ended = ""
+        self._moments = moments[::-1]  # the next one last
+        self._pieces: list[tuple[_Pending, int, int]] | None = [] if traced else None  # where each piece of time lay
 
-    def _close_window(self) -> None:
+    def _sample(self, counts: dict[str, float]) -> Sample | None:
         wall = self._last - self._opened
         if wall <= 0:
-            return
+            return None
         total: dict[str, int] = {}
         for path, amount in self._own.items():
             name: str | None = path
@@ -435,27 +359,12 @@ class Timeline:
                 name = stages.parent(name)
         own = {path: self._own.get(path, 0) for path in total}
         calls = {path: self._calls.get(path, 0) for path in total}
-        counts = dict(self._counts)
-        if self.step_times:
-            times = sorted(self.step_times)
-            counts["step_median"], counts["step_p99"] = times[len(times) // 2] * 1e-9, times[len(times) * 99 // 100] * 1e-9
-        sample = Sample(self._opened - self.origin, wall, own, total, calls, counts)
-        if self._pieces is not None:
-            sample.events = [(p.path, begin - self.origin, amount) for p, begin, amount in self._pieces if p.path]
-            self._pieces = None
-        self._fresh()
-        self._anchor = None
-        if self._run is not None:
-            self._run = _Run()  # only what a window still holds can be moved
-        self.look = True
-        self._opened = self._last
-        self._on_window(sample)
-        # What the record keeps between two windows is nobody's time.
-        self._opened = self._last = self.now()
-
-
-TIMELINE = Timeline()  # of this process; hooks are installed once and report to it
-
-
-def _of_this_process() -> Timeline:
-    return TIMELINE
+        for what, number in counts.items():
+            self._counts[what] += number
+        if times := sorted(self._step_times):
+            self._counts[STEP_MEDIAN] = times[len(times) // 2] * 1e-9
+            self._counts[STEP_P99] = times[len(times) * 99 // 100] * 1e-9
+        sample = Sample(self._opened - self._origin, wall, own, total, calls, dict(self._counts))
+        pieces = [(p.path, begin - self._origin, amount) for p, begin, amount in self._pieces or [] if p.path]
+        sample.events = pieces[:MAX_EVENTS]
+        return sample

@@ -9,7 +9,7 @@ from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
 from hotlap.probe import usage
 from hotlap.probe.generic import IPC_BYTES, IPC_MESSAGES
-from hotlap.probe.timeline import ACT, EPISODE_STEPS, FORWARDS, LOSS, RESET, ROWS, STEP, SYNCS, WAIT
+from hotlap.probe.timeline import ACT, EPISODE_STEPS, FORWARDS, LOSS, RESET, ROWS, STEP, STEP_MEDIAN, STEP_P99, SYNC_CALLS, WAIT
 from hotlap.record import Recorded, Run
 
 NANO = 1e-9
@@ -29,14 +29,14 @@ def fill_worker_steps(run: Run) -> None:
                 sample.counts[what] = sample.counts.get(what, 0) + float(after - before)
 
 
-def counters(samples: list[Sample]) -> dict[str, Any]:
-    """Sums over windows, and the ratios that the causes of slow training show in. None where there is nothing to divide."""
+def counters(samples: list[Sample], traced: list[Sample]) -> dict[str, Any]:
+    """Sums over windows, and the ratios that the causes of slow training show in. None where there is nothing to divide.
+
+    Synchronising calls are those of traced windows: without a GPU only there they are counted.
+    """
     if not samples:
         return {}
-    counts: defaultdict[str, float] = defaultdict(float)
-    for sample in samples:
-        for name, value in sample.counts.items():
-            counts[name] += value
+    counts, in_trace = _sums(samples), _sums(traced)
     wall = sum(sample.wall for sample in samples) * NANO
     own = {path: sum(sample.own.get(path, 0) for sample in samples) * NANO for path in (STEP, RESET)}
     by_stage: dict[str, dict[str, float]] = {}
@@ -45,7 +45,7 @@ def counters(samples: list[Sample]) -> dict[str, Any]:
         if path:
             by_stage.setdefault(path, {})[what] = value
     act, loss = (_per(counts[f"{ROWS}@{path}"], counts[f"{FORWARDS}@{path}"]) for path in (ACT, LOSS))
-    syncs = sum(found.get(SYNCS, 0) for found in by_stage.values())
+    syncs = {name.partition("@")[2]: value for name, value in in_trace.items() if name.startswith(f"{SYNC_CALLS}@")}
     return {
         "by_stage": {path: by_stage[path] for path in sorted(by_stage, key=stages.order)},
         "act_batch": act,
@@ -54,10 +54,11 @@ def counters(samples: list[Sample]) -> dict[str, Any]:
         "updates_per_env_step": _per(counts[UPDATES], counts[ENV_STEPS]),
         "episode_length": _per(counts[EPISODE_STEPS], counts[EPISODES]),
         "reset_share": _per(own[RESET], own[RESET] + own[STEP]),
-        "step_median": _median(samples, "step_median"),
-        "step_p99": _median(samples, "step_p99"),
-        "syncs_per_update": _per(syncs, counts[UPDATES]),
-        "syncs_per_env_step": _per(syncs, counts[ENV_STEPS]),
+        "step_median": _median(samples, STEP_MEDIAN),
+        "step_p99": _median(samples, STEP_P99),
+        "syncs_per_update": _per(sum(syncs.values()), in_trace[UPDATES]),
+        "syncs_per_env_step": _per(sum(syncs.values()), in_trace[ENV_STEPS]),
+        "syncs_by_stage": {path: syncs[path] for path in sorted(syncs, key=stages.order)},
         "to_device": _copies(by_stage, "to_device"),
         "to_host": _copies(by_stage, "to_host"),
         "ipc_bytes_per_env_step": _per(counts[IPC_BYTES], counts[ENV_STEPS]) if counts[IPC_MESSAGES] else None,
@@ -71,6 +72,14 @@ def counters(samples: list[Sample]) -> dict[str, Any]:
         "gc_per_s": counts[usage.GC_RUNS] / wall,
         "compiled_graphs": counts[usage.GRAPHS],
     }
+
+
+def _sums(samples: list[Sample]) -> defaultdict[str, float]:
+    sums: defaultdict[str, float] = defaultdict(float)
+    for sample in samples:
+        for name, value in sample.counts.items():
+            sums[name] += value
+    return sums
 
 
 def over_time(samples: list[Sample]) -> dict[str, list[float]]:
@@ -103,8 +112,8 @@ def _worker(lines: list[Recorded]) -> dict[str, float]:
     return {
         "env_steps": steps,
         "step_seconds": environment * NANO / steps if steps else 0.0,
-        "step_median": _median(samples, "step_median") or 0.0,
-        "step_p99": _median(samples, "step_p99") or 0.0,
+        "step_median": _median(samples, STEP_MEDIAN) or 0.0,
+        "step_p99": _median(samples, STEP_P99) or 0.0,
         "env_share": environment / wall,
         "act_share": own[ACT] / wall,
         "wait_share": own[WAIT] / wall,

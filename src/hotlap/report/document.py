@@ -42,7 +42,7 @@ def _document(run: Run) -> dict[str, Any]:
         "unattributed": None,
         "throughput": _throughput(steady),
         "counts": _totals(run),
-        "counters": counters.counters(steady),
+        "counters": counters.counters(steady, run.phase("traced")),
         "workers": counters.workers(run, steady[0].start if steady else 0),
         "threads": header.get("threads", {}),
         "types": header.get("types", {}),

@@ -1,0 +1,250 @@
+"""What hooks report: events, with the time they began and ended. `timeline.py` turns them into stages, a window at a time.
+
+A hook costs most where it is least welcome: between two operations of the training loop its code and data are out of the
+caches. So hooks only note what happened, as five numbers in an array; what it means is worked out when a window ends.
+
+| kind | the last two numbers |
+|---|---|
+| STEPPED, RESETTING, EVALUATING (a reset) | environment; steps |
+| WAITED | |
+| ENDED: an episode, with the step before | environment; which of its environments |
+| FORWARD, GRADIENT_FORWARD, and COMPILED, GRADIENT_COMPILED of functions that hold a pass and perhaps more | rows |
+| BACKWARD, OPTIMIZER | |
+| REGION, PHASE: something that is a stage as a whole; the beginning of a phase | number of the path |
+| CARVED: a stage inside the event that is open | number of the path |
+| TO_DEVICE, TO_HOST: a copy | bytes; whether inside the event that is open |
+| SYNCS: synchronising calls | how many; whether inside the event before |
+"""
+
+import time
+from array import array
+from collections import defaultdict
+from collections.abc import Callable
+from threading import get_ident
+
+from hotlap.clock import ENV_STEPS, Sample
+from hotlap.probe.timeline import (
+    CARVED,
+    COMPILED,
+    OPTIMIZER,
+    PHASE,
+    RESET,
+    STEP,
+    SYNCS,
+    TO_DEVICE,
+    TO_HOST,
+    WAITED,
+    Moment,
+    Timeline,
+    number_of,
+)
+
+WINDOW = 0.25  # seconds: shorter iterations are joined to windows of at least this length
+IDLE_WINDOW = 0.5  # seconds: the length of windows before anything has been learned, and of windows of workers
+LONGEST = 30.0  # seconds: a window ends here whatever happens
+
+
+class Events:
+    """The events of the thread that started it.
+
+    `inside` is true while something open claims all that happens (an environment's step, a forward pass), and while nothing
+    is measured at all: hooks look at it first, and then do nothing.
+    """
+
+    __slots__ = (
+        "_carved",
+        "_learned",
+        "_on_window",
+        "_traced",
+        "_worker",
+        "active",
+        "counted",
+        "counting",
+        "due",
+        "env_steps",
+        "inside",
+        "late",
+        "log",
+        "look",
+        "moments",
+        "now",
+        "origin",
+        "region",
+        "syncs",
+        "thread",
+        "timeline",
+        "types",
+        "updated",
+    )
+
+    def __init__(self, now: Callable[[], int] = time.perf_counter_ns) -> None:
+        self.now = now
+        self.types: dict[str, str] = {}
+        self._begin(lambda _: None, 0, worker=False)
+        self.inside, self.active = True, False
+
+    def start(self, on_window: Callable[[Sample], None], origin: int | None = None, worker: bool = False) -> None:
+        """Begin to measure the calling thread. `origin` is when the run began; a worker's windows end by time alone."""
+        self._begin(on_window, self.now() if origin is None else origin, worker)
+        self.inside, self.active = False, True
+
+    def _begin(self, on_window: Callable[[Sample], None], origin: int, worker: bool) -> None:
+        self.thread = get_ident()
+        self.origin = origin
+        self.log = array("q")
+        self.moments: list[Moment] = []  # when the sampler looked
+        self.region = ""  # the stage that is open, as a whole
+        self._carved = ""  # the stage inside it
+        self.updated = False  # whether something was learned since the last step
+        self.counting = True  # whether environments' steps count; an adapter that knows better counts by itself
+        self.env_steps = 0  # since the start
+        self.syncs = 0  # synchronising calls since the last event
+        self.counted: defaultdict[str, float] = defaultdict(float)
+        self.look = True  # whether hooks should note the types of the data they see, once per window
+        self._worker = worker
+        self._learned = False
+        self._traced = False
+        self._on_window = on_window
+        self.timeline = Timeline(origin)
+        self._open_window()
+
+    def stop(self) -> None:
+        """End the last window at the last event: what comes after it, waiting for workers to end included, is no training."""
+        was_active, self.active, self.inside = self.active, False, True
+        if was_active:
+            while self.log and not _is_training(self.log[-5:]):
+                del self.log[-5:]
+            self._close_window(None)
+
+    def trace(self) -> None:
+        """Keep every span of the window that has just begun."""
+        self._traced = True
+
+    def __reduce__(self) -> tuple[Callable[[], "Events"], tuple[()]]:
+        """A class that travels to a worker takes its hooks along; there they report to that process's events."""
+        return _of_this_process, ()
+
+    # -- what hooks call; the hottest do the same by themselves --
+
+    def begin(self, path: str) -> int:
+        """When something begins that claims all that happens; 0 if it happens inside something else or on another thread."""
+        if self.inside or get_ident() != self.thread:
+            return 0
+        if self.syncs:
+            self.note_syncs(inside=False)
+        self.inside, self.region = True, path
+        return self.now()
+
+    def end(self, kind: int, begin: int, first: int = 0, second: int = 0) -> None:
+        end = self.now()
+        self.inside, self.region = False, ""
+        self.log.extend((kind, begin, end, first, second))
+        if self.syncs:
+            self.note_syncs(inside=True)
+
+    def environment(self, path: str) -> int:
+        """The same for environments: first, a window may end."""
+        if self.inside or get_ident() != self.thread:
+            return 0
+        if self.updated or self.now() >= self.late:
+            self.transition()
+        return self.begin(path)
+
+    def stepped(self, kind: int, begin: int, env: int, steps: int = 0) -> None:
+        if self.counting:
+            self.env_steps += steps
+        else:
+            steps = 0
+        self.end(kind, begin, env, steps)
+
+    def at_once(self, kind: int, first: int = 0, second: int = 0) -> None:
+        """Something that takes no time: a phase begins, an episode has ended."""
+        if not self.inside and get_ident() == self.thread:
+            now = self.now()
+            self.log.extend((kind, now, now, first, second))
+
+    def forward(self, rows: int, gradients: bool) -> None:
+        """A function begins that holds a forward pass, and perhaps more: what happens inside it counts as itself."""
+        self.at_once(COMPILED + gradients, rows)
+
+    def phase(self, path: str) -> None:
+        """A framework's adapter knows that `collect` or `update` begins here: what no event claims is the phase's own."""
+        self.at_once(PHASE, number_of(path))
+
+    def optimizer_ended(self, begin: int) -> None:
+        self.end(OPTIMIZER, begin)
+        self.updated = self._learned = True
+
+    def in_environment(self, *paths: str) -> bool:
+        """Whether an environment's step or reset (or just what is named) is open on this thread, nothing carved out."""
+        return self.region in (paths or (STEP, RESET)) and not self._carved and get_ident() == self.thread
+
+    def carve(self, path: str) -> int:
+        """What comes now is a stage of its own inside the one that is open: waiting for a worker, an episode's beginning."""
+        self._carved = path
+        return self.now()
+
+    def carved(self, begin: int) -> None:
+        self.log.extend((CARVED, begin, self.now(), number_of(self._carved), 0))
+        self._carved = ""
+
+    def copied(self, begin: int, size: int, to_host: bool) -> None:
+        """A copy between host and device."""
+        if self.active and get_ident() == self.thread:
+            self.log.extend((TO_HOST if to_host else TO_DEVICE, begin, self.now(), size, self.inside))
+
+    def note_syncs(self, inside: bool) -> None:
+        now = self.now()
+        self.log.extend((SYNCS, now, now, self.syncs, inside))
+        self.syncs = 0
+
+    def count_steps(self, number: int) -> None:
+        self.env_steps += number
+        self.counted[ENV_STEPS] += number
+
+    def moment(self) -> Moment:
+        """Now, for the sampler; which stage that was turns out when the window ends. May be asked from any thread."""
+        moment = Moment(self.now())
+        self.moments.append(moment)
+        return moment
+
+    # -- windows --
+
+    def transition(self) -> None:
+        """An environment is about to step. A window ends here if something was learned before, or if it is late."""
+        updated, self.updated = self.updated, False
+        now = self.now()
+        if (updated and now >= self.due) or now >= self.late:
+            self._close_window(now)
+
+    def _close_window(self, now: int | None) -> None:
+        """`now` is when an environment begins to step; None at the end."""
+        log, self.log = self.log, array("q")
+        counts, self.counted = self.counted, defaultdict(float)
+        moments, self.moments = self.moments, []
+        sample = self.timeline.window(log, now, dict(counts), moments, self._traced)
+        self._traced, self.look = False, True
+        try:
+            if sample:
+                self._on_window(sample)
+        finally:
+            self._open_window()  # what the record took between two windows is nobody's time
+
+    def _open_window(self) -> None:
+        now = self.now()
+        self.timeline.open(now)
+        self.due = now + int(WINDOW * 1e9)
+        self.late = now + int((IDLE_WINDOW if self._worker or not self._learned else LONGEST) * 1e9)
+
+
+def _is_training(event: "array[int]") -> bool:
+    """Whether a script that trains did this; waiting, copying and reading numbers it may do long after."""
+    kind, *_, inside = event
+    return bool(inside) if kind == SYNCS else kind not in (WAITED, TO_DEVICE, TO_HOST, PHASE, CARVED)
+
+
+EVENTS = Events()  # of this process; hooks are installed once and report to it
+
+
+def _of_this_process() -> Events:
+    return EVENTS
