@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TORCH := torch==2.13.0
 
-.PHONY: setup demo test bench lint clean
+.PHONY: setup demo test frameworks bench lint clean
 
 setup: .venv/ready
 
@@ -25,9 +25,20 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest -n auto
 
+# The heavy frameworks live in an environment of their own: some of them pin the versions of what they share.
+frameworks: .venv-frameworks/ready
+	.venv-frameworks/bin/python -m pytest tests/frameworks
+
+.venv-frameworks/ready: pyproject.toml
+	test -x .venv-frameworks/bin/python || $(PYTHON) -m venv .venv-frameworks
+	.venv-frameworks/bin/python -c 'import torch' 2>/dev/null || .venv-frameworks/bin/pip install --quiet '$(TORCH)'
+	.venv-frameworks/bin/pip install --quiet --editable '.[sb3,torchrl,rllib,tianshou,skrl]' pettingzoo pytest
+	touch $@
+
 bench: setup
 	$(BIN)/python benchmarks/foundation.py
 	$(BIN)/python benchmarks/snake.py
+	$(BIN)/python benchmarks/probe_cost.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -35,4 +46,4 @@ lint: setup
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-frameworks build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

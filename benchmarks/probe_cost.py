@@ -16,7 +16,7 @@ from typing import Any
 from side_by_side import err, save, speedup
 
 SCRIPTS = Path(__file__).with_name("scripts")
-STEPS = {"sb3_ppo.py": 20_480, "plain_ppo.py": 40_960}
+STEPS = {"sb3_ppo.py": 81_920, "plain_ppo.py": 81_920}
 ROUNDS = 4
 BIN = Path(sys.executable).parent
 

@@ -1,8 +1,10 @@
 """On a real GPU: events, busy share, training. `pytest -m gpu` on a machine that has one; skipped elsewhere."""
 
 import dataclasses
+import json
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
@@ -129,3 +131,57 @@ def test_the_kernel_header_compiles_for_cuda(features, tmp_path):
     command = ["nvcc", *macros, "-ptx", str(source), "-o", str(tmp_path / "kernel.ptx")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+SCRIPT = """
+import gymnasium, numpy as np, torch
+from torch import nn
+envs = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 8)
+net = nn.Sequential(nn.Linear(4, 256), nn.Tanh(), nn.Linear(256, 2)).cuda()
+optimizer = torch.optim.Adam(net.parameters())
+obs, _ = envs.reset(seed=0)
+for iteration in range(60):
+    seen = []
+    for _ in range(32):
+        batch = torch.from_numpy(obs).cuda()
+        with torch.no_grad():
+            action = torch.distributions.Categorical(logits=net(batch)).sample().cpu().numpy()
+        obs, *_ = envs.step(action)
+        seen.append(batch)
+    for _ in range(8):
+        loss = net(torch.cat(seen)).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        loss.item()
+"""
+
+
+@pytest.mark.gpu
+@gpu
+def test_a_script_on_the_gpu(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    command = [sys.executable, "-m", "hotlap", "profile", "train.py", "--iterations", "1000", "--warmup", "1", "--json"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 0, result.stderr
+    doc = json.loads(result.stdout)
+    assert doc["counts"]["env_steps"] == 60 * 32 * 8
+    assert doc["unattributed"] <= 0.05
+    assert 0 < doc["gpu_busy"] < 1
+    assert "collect/act/transfer" in doc["stages"]
+    assert doc["stages"]["update/backward"]["gpu_share"] > 0
+    assert sum(row["share"] for row in doc["stages"].values()) == pytest.approx(1, abs=0.005)
+    steps = doc["counters"]["by_stage"]
+    assert steps["collect/act"]["copies_to_host"] == 2 * steps["collect/act"]["forwards"]  # actions; a check of the logits
+    assert (
+        steps["collect/store"]["bytes_to_device"] == 8 * 4 * 4 * steps["collect/store"]["copies_to_device"]
+    )  # the observations
+    assert doc["counters"]["syncs_per_update"] >= 1
+    trace = subprocess.run(
+        [sys.executable, "-m", "hotlap", "report", doc["run"], "--format", "trace"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
+    spans = json.loads((tmp_path / trace.stdout.decode().strip()).read_text())["traceEvents"]
+    assert any(span["pid"] == 0 and span.get("dur") for span in spans)  # kernels

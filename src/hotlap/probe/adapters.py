@@ -174,6 +174,7 @@ def _count_runner(module: ModuleType, events: Events) -> None:
 
         return call
 
+    events.restless = True
     wrap(module.SingleAgentEnvRunner, "sample", around)
 
 
@@ -294,6 +295,7 @@ def _patch_puffer(module: ModuleType, events: Events) -> None:
 
         return decorate
 
+    events.restless = True
     for kind in ("Serial", "Multiprocessing", "Ray"):
         if owner := getattr(module, kind, None):
             wrap(owner, "async_reset", around(RESET, "reset"))

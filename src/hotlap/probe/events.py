@@ -19,7 +19,7 @@ caches. So hooks only note what happened, as five numbers in an array; what it m
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import get_ident
 
 from hotlap.clock import ENV_STEPS, Sample
@@ -35,6 +35,7 @@ from hotlap.probe.timeline import (
     TO_HOST,
     WAITED,
     Moment,
+    Rest,
     Timeline,
     number_of,
 )
@@ -54,7 +55,11 @@ class Events:
     __slots__ = (
         "_carved",
         "_learned",
+        "_on_rest",
         "_on_window",
+        "_rest",
+        "_rest_begun",
+        "_rest_for",
         "_traced",
         "_worker",
         "active",
@@ -70,6 +75,8 @@ class Events:
         "now",
         "origin",
         "region",
+        "resting",
+        "restless",
         "syncs",
         "thread",
         "timeline",
@@ -80,6 +87,7 @@ class Events:
     def __init__(self, now: Callable[[], int] = time.perf_counter_ns) -> None:
         self.now = now
         self.types: dict[str, str] = {}
+        self.restless = False  # whether there are hooks that do not know how to count at rest
         self._begin(lambda _: None, 0, worker=False)
         self.inside, self.active = True, False
 
@@ -105,13 +113,20 @@ class Events:
         self._learned = False
         self._traced = False
         self._on_window = on_window
+        self._on_rest: Callable[[Sample], None] = lambda _: None
+        self._rest_for = 0.0
+        self._rest = Rest()
+        self._rest_begun = 0
+        self.resting = False
         self.timeline = Timeline(origin)
         self._open_window()
 
     def stop(self) -> None:
         """End the last window at the last event: what comes after it, waiting for workers to end included, is no training."""
         was_active, self.active, self.inside = self.active, False, True
-        if was_active:
+        if self.resting:
+            self._end_rest(self.now())
+        elif was_active:
             while self.log and not _is_training(self.log[-5:]):
                 del self.log[-5:]
             self._close_window(None)
@@ -148,7 +163,7 @@ class Events:
             return 0
         if self.updated or self.now() >= self.late:
             self.transition()
-        return self.begin(path)
+        return 0 if self.resting else self.begin(path)
 
     def stepped(self, kind: int, begin: int, env: int, steps: int = 0) -> None:
         if self.counting:
@@ -172,12 +187,17 @@ class Events:
         self.at_once(PHASE, number_of(path))
 
     def optimizer_ended(self, begin: int) -> None:
-        self.end(OPTIMIZER, begin)
-        self.updated = self._learned = True
+        if begin:
+            self.end(OPTIMIZER, begin)
+            self.updated = self._learned = True
+        elif self.resting and not self.region and get_ident() == self.thread:
+            self._rest.updates += 1
+            self.updated = True
 
     def in_environment(self, *paths: str) -> bool:
         """Whether an environment's step or reset (or just what is named) is open on this thread, nothing carved out."""
-        return self.region in (paths or (STEP, RESET)) and not self._carved and get_ident() == self.thread
+        fits = self.region in (paths or (STEP, RESET)) and not self._carved and not self.resting
+        return fits and get_ident() == self.thread
 
     def carve(self, path: str) -> int:
         """What comes now is a stage of its own inside the one that is open: waiting for a worker, an episode's beginning."""
@@ -190,7 +210,7 @@ class Events:
 
     def copied(self, begin: int, size: int, to_host: bool) -> None:
         """A copy between host and device."""
-        if self.active and get_ident() == self.thread:
+        if self.active and not self.resting and get_ident() == self.thread:
             self.log.extend((TO_HOST if to_host else TO_DEVICE, begin, self.now(), size, self.inside))
 
     def note_syncs(self, inside: bool) -> None:
@@ -207,6 +227,38 @@ class Events:
         moment = Moment(self.now())
         self.moments.append(moment)
         return moment
+
+    # -- resting: between windows that are measured, hooks let everything pass and only steps and updates are counted --
+
+    def rest(self, seconds: float, on_rest: Callable[[Sample], None]) -> None:
+        """After the window that has just ended, measure nothing until something was learned after this time."""
+        self._rest_for, self._on_rest = seconds, on_rest
+
+    def stepped_at_rest(self, env: int, steps: int, ended: Iterable[int]) -> None:
+        self._rest.step(env, steps if self.counting else 0, ended)
+        if self.counting:
+            self.env_steps += steps
+
+    def wakes(self) -> bool:
+        """Whether rest is over, asked when an environment is about to step; then it is."""
+        if not self.updated:
+            return False
+        self.updated = False
+        now = self.now()
+        if now < self.due:
+            return False
+        self._end_rest(now)
+        self.inside = False
+        return True
+
+    def _end_rest(self, now: int) -> None:
+        counts, self.counted = self.counted, defaultdict(float)
+        sample = self.timeline.rested(self._rest, self._rest_begun, now, counts)
+        self.resting, self._rest = False, Rest()
+        self.moments, self.syncs = [], 0
+        if sample.wall > 0:
+            self._on_rest(sample)
+        self._open_window()
 
     # -- windows --
 
@@ -229,6 +281,11 @@ class Events:
                 self._on_window(sample)
         finally:
             self._open_window()  # what the record took between two windows is nobody's time
+            if self._rest_for:
+                self._rest_begun = self.now()
+                self.due = self._rest_begun + int(self._rest_for * 1e9)
+                self.inside = self.resting = True
+                self._rest_for = 0.0
 
     def _open_window(self) -> None:
         now = self.now()

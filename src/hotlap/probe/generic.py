@@ -42,7 +42,7 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
     open_steps: list[int] = []
     hooks = importlib.import_module("torch.optim.optimizer")
     hooks.register_optimizer_step_pre_hook(lambda *_: open_steps.append(events.begin(OPTIMIZE)))
-    hooks.register_optimizer_step_post_hook(lambda *_: events.optimizer_ended(begin) if (begin := open_steps.pop()) else None)
+    hooks.register_optimizer_step_post_hook(lambda *_: events.optimizer_ended(open_steps.pop()))
     _patch_copies(torch, events)
 
 
@@ -215,14 +215,30 @@ def patch_environments(
         installed = "-packages" in original.__code__.co_filename
         now = events.now
 
+        def at_rest() -> bool:
+            return not events.region and get_ident() == events.thread
+
+        def step_at_rest(env: Any, *args: Any, **kwargs: Any) -> Any:
+            events.region = STEP
+            try:
+                result = original(env, *args, **kwargs)
+            finally:
+                events.region = ""
+            events.stepped_at_rest(id(env), steps(env, args[0] if args else None, result), _ended(env, result))
+            return result
+
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
-            if events.inside or get_ident() != events.thread:
+            if (events.inside and not (events.resting and at_rest())) or get_ident() != events.thread:
                 if installed:
                     _let_alone(events, env, call, original)
                 return original(env, *args, **kwargs)
+            if events.resting and not events.wakes():
+                return step_at_rest(env, *args, **kwargs)
             begin = now()
             if events.updated or begin >= events.late:
                 events.transition()
+                if events.resting:
+                    return step_at_rest(env, *args, **kwargs)
                 begin = now()
             if events.syncs:
                 events.note_syncs(inside=False)

@@ -61,19 +61,14 @@ class Finder(importlib.abc.MetaPathFinder):
 
 def wrap(owner: Any, name: str, around: Around, inherited: bool = False) -> None:
     """Replace a function or method of a module or class, once; one that a class only inherits if asked to."""
-    original = owner.__dict__.get(name)
-    if original is None and inherited:
-        original = getattr(owner, name)
-        setattr(owner, name, functools.wraps(original)(around(original)))
-        return
-    if original is None or getattr(original, "__hotlap__", False):
-        return
+    own = owner.__dict__.get(name)
+    original = getattr(owner, name) if own is None and inherited else own
     static = isinstance(original, staticmethod)
     function = original.__func__ if static else original
-    if not callable(function):
+    if not callable(function) or (own is not None and hasattr(function, "__hotlap__")):
         return
-    replacement = functools.wraps(function)(around(function))
-    replacement.__hotlap__ = True  # type: ignore[attr-defined]
+    replacement: Any = functools.wraps(function)(around(function))
+    replacement.__hotlap__ = True
     setattr(owner, name, staticmethod(replacement) if static else replacement)
 
 
@@ -88,7 +83,7 @@ def wrap_family(base: type, methods: dict[str, Around], abstract: tuple[type, ..
             return
         for name, around in methods.items():
             definer = next((c for c in cls.__mro__ if name in c.__dict__), None)
-            wrap(cls, name, around, inherited=definer in abstract)
+            wrap(cls, name, around, definer in abstract)
 
     for cls in (base, *_below(base)):
         hook(cls)

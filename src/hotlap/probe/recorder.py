@@ -15,10 +15,11 @@ from hotlap.probe import adapters, generic, hooks
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.sampler import Sampler
-from hotlap.probe.timeline import FORWARDS
+from hotlap.probe.timeline import FORWARDS, STEP
 from hotlap.probe.usage import Usage, threads
 from hotlap.record import KERNELS, STACKS, TRACED, Recorded, Run, append_line
 
+REST = 2  # after each measured window, rest for this many times its length
 PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
 _finder: hooks.Finder | None = None
 
@@ -44,6 +45,7 @@ class Recorder:
         self._left = spec["warmup"]
         self._learning = False
         self._walls: list[int] = []
+        self._rested = 0
         self._traced = False
         self._gpu: GpuTrace | None = None
         self._pid = os.getpid()
@@ -111,6 +113,26 @@ class Recorder:
             self.sampler.resume()
         if not self._ended and self._is_enough():  # again and again, should the script catch it
             raise Enough
+        if phase == "measured" and sample.own.get(STEP):
+            self._begin_rest(REST * sample.wall * 1e-9)
+
+    def _begin_rest(self, seconds: float) -> None:
+        if EVENTS.restless:
+            return
+        EVENTS.rest(seconds, self._write_rest)
+        if self.sampler:
+            self.sampler.pause()
+
+    def _write_rest(self, sample: Sample) -> None:
+        if os.getpid() != self._pid:
+            return
+        self._usage.since()
+        self.run.append(Recorded("bare", sample, machine.rss(), machine.gpu_memory()))
+        self._rested += sample.wall
+        if self.sampler and not self._ended:
+            self.sampler.resume()
+        if not self._ended and self._is_enough():
+            raise Enough
 
     @property
     def _warm(self) -> bool:
@@ -120,7 +142,7 @@ class Recorder:
         """As many windows as asked for, late warm-up not counted; or as much time."""
         seconds, wanted = self.spec["seconds"], self.spec["iterations"]
         if seconds is not None:
-            return bool(sum(self._walls) >= seconds * 1e9)
+            return bool(sum(self._walls) + self._rested >= seconds * 1e9)
         if len(self._walls) < wanted:
             return False
         from hotlap import stats

@@ -17,12 +17,14 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
 SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once the sampler asks for it
 MOST_STACKS = 20_000
+DEEPEST = 100  # frames of a stack, from the innermost
 FUTEX = "202"  # the system call behind locks, Python's own among them
 _OWN = (str(Path(__file__).parent), "<frozen runpy>")  # frames of the probe itself say nothing about the script
 
@@ -178,14 +180,33 @@ def _is_users(file: str) -> bool:
     return not file.startswith(("<", sysconfig.get_path("stdlib"), sys.prefix)) and "-packages" not in file
 
 
-def _stack(frame: FrameType | None) -> Stack:
-    found = []
-    while frame is not None:
-        code = frame.f_code
-        if not code.co_filename.startswith(_OWN):
-            found.append(Frame(code.co_filename, code.co_name, code.co_firstlineno, frame.f_lineno or code.co_firstlineno))
-        frame = frame.f_back
-    return tuple(found)
+def _compile_walk() -> Callable[[FrameType, list[Any], list[int]], None]:
+    """A function that lists the code and line of a frame and of those that called it.
+
+    While it walks, the watched thread must not run: frames would end under our feet. Python changes threads at calls, at
+    the ends of loops and at the beginnings of functions; so the walk has none of these, only attributes, one after another.
+    """
+    steps = "".join(
+        f"    codes[{i}] = frame.f_code; lines[{i}] = frame.f_lineno; frame = frame.f_back\n" for i in range(DEEPEST)
+    )
+    scope: dict[str, Any] = {}
+    exec(f"def walk(frame, codes, lines):\n{steps}", scope)
+    return scope["walk"]  # type: ignore[no-any-return]
+
+
+_walk = _compile_walk()
+
+
+def _stack(frame: FrameType) -> Stack:
+    codes: list[Any] = [None] * DEEPEST
+    lines = [0] * DEEPEST
+    with suppress(AttributeError):  # beyond the outermost frame
+        _walk(frame, codes, lines)
+    return tuple(
+        Frame(code.co_filename, code.co_name, code.co_firstlineno, line or code.co_firstlineno)
+        for code, line in zip(codes, lines, strict=True)
+        if code is not None and not code.co_filename.startswith(_OWN)
+    )
 
 
 def _is_native(frame: FrameType, waited: float) -> bool:

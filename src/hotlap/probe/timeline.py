@@ -105,6 +105,21 @@ class _Run:
         self.counts: _Counts = defaultdict(float)
 
 
+class Rest:
+    """What is counted while nothing is measured."""
+
+    def __init__(self) -> None:
+        self.steps = self.updates = 0
+        self.calls: defaultdict[int, int] = defaultdict(int)  # environment -> calls of its step
+        self.ended: list[tuple[int, int, int]] = []  # environment, which one in it, after how many calls
+
+    def step(self, env: int, steps: int, ended: Iterable[int]) -> None:
+        self.steps += steps
+        self.calls[env] += 1
+        for which in ended:
+            self.ended.append((env, which, self.calls[env]))
+
+
 class Timeline:
     """Charges the time of windows to stages. `origin` is when the run began, in the nanoseconds of the events."""
 
@@ -142,6 +157,23 @@ class Timeline:
         if self._run is not None:
             self._run = _Run()  # only what a window still holds can be moved
         return self._sample(counts)
+
+    def rested(self, rest: Rest, begin: int, end: int, counts: dict[str, float]) -> Sample:
+        """A window in which nothing was measured. After it, learning has just turned into acting."""
+        self._fresh([], False)
+        self._end_run(False)
+        before = dict(self._env_steps)
+        for env, which, calls in rest.ended:
+            self._env_steps[env] = before.get(env, 0) + calls
+            self._end_episode(env, which)
+        for env, calls in rest.calls.items():
+            self._env_steps[env] = before.get(env, 0) + calls
+        self._counts[ENV_STEPS] += rest.steps
+        self._counts[UPDATES] += rest.updates
+        for what, number in counts.items():
+            self._counts[what] += number
+        self._pending = [_Pending(_AFTER_UPDATE)]
+        return Sample(begin - self._origin, end - begin, counts=dict(self._counts))
 
     # -- events --
 

@@ -144,8 +144,8 @@ def _throughput(samples: list[Sample]) -> dict[str, Any]:
 
 
 def _totals(run: Run) -> dict[str, float]:
-    """What was counted over the whole run, warm-up included, bare iterations not."""
-    samples = run.phase("warmup", "measured", "traced", "train")
+    """What was counted over the whole run, warm-up included."""
+    samples = [line.sample for line in run.lines]
     return {what: sum(sample.counts.get(what, 0) for sample in samples) for what in (ENV_STEPS, UPDATES, EPISODES)}
 
 
@@ -190,12 +190,14 @@ def _overhead_counted(run: Run) -> float | None:
 
 
 def _overhead_ab(run: Run) -> dict[str, Any] | None:
-    """Measured iterations against bare ones that ran between them: the ratio of their times."""
+    """Measured iterations against bare ones that ran between them: the ratio of their times, per env step where counted."""
     measured, bare = run.phase("measured"), run.phase("bare")
     pairs = min(len(measured), len(bare))
     if pairs < FEW:
         return None
-    ratio, low, high = stats.paired_ratio([s.wall for s in measured[:pairs]], [s.wall for s in bare[:pairs]])
+    counted = all(sample.counts.get(ENV_STEPS) for sample in [*measured, *bare])
+    first, second = ([s.wall / (s.counts[ENV_STEPS] if counted else 1) for s in found[:pairs]] for found in (measured, bare))
+    ratio, low, high = stats.paired_ratio(first, second)
     return {"ratio": ratio, "ci95": [low, high], "pairs": pairs}
 
 
