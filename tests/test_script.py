@@ -51,6 +51,59 @@ json.dump({"burnt": burnt, "total": total, "argv": sys.argv, "name": __name__}, 
 print("finished", total)
 '''
 
+NATIVE = """
+import hashlib, json, sys, time, gymnasium, numpy as np, torch
+spent = {}
+def spend(stage, seconds, how):
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        time.sleep(0.001) if how == "sleep" else hashlib.sha256(DATA).digest()  # the latter without Python's lock
+    spent[stage] = spent.get(stage, 0) + time.perf_counter() - begin
+DATA = bytes(100_000)
+class Env(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,)); action_space = gymnasium.spaces.Discrete(2)
+    def reset(self, seed=None, options=None): return np.zeros(3, np.float32), {}
+    def step(self, action):
+        spend("collect/env_step", 0.012, "sleep")
+        return np.zeros(3, np.float32), 0.0, False, False, {}
+class Net(torch.nn.Linear):
+    def forward(self, x): spend("update/loss" if x.shape[0] > 1 else "collect/act", 0.006, "native"); return super().forward(x)
+env, net = Env(), Net(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+obs, _ = env.reset()
+for iteration in range(40):
+    for _ in range(5):
+        with torch.no_grad(): net(torch.from_numpy(obs)[None])
+        obs, *_ = env.step(0)
+    loss = net(torch.zeros(16, 3)).sum()
+    loss.backward(); optimizer.step()
+json.dump(spent, open("truth.json", "w"))
+"""
+
+WORKERS = """
+import json, multiprocessing, sys, time, gymnasium, numpy as np, torch
+from gymnasium.vector import AsyncVectorEnv
+class Env(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,)); action_space = gymnasium.spaces.Discrete(2)
+    def __init__(self, seconds): self.seconds = seconds
+    def reset(self, seed=None, options=None): return np.zeros(3, np.float32), {}
+    def step(self, action):
+        time.sleep(self.seconds)
+        return np.zeros(3, np.float32), 0.0, False, False, {}
+if __name__ == "__main__":
+    envs = AsyncVectorEnv([lambda: Env(0.004), lambda: Env(0.004), lambda: Env(0.012)], context=sys.argv[1])
+    net = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    obs, _ = envs.reset()
+    for iteration in range(8):
+        for _ in range(20):
+            with torch.no_grad(): net(torch.from_numpy(obs))
+            time.sleep(0.004)
+            obs, *_ = envs.step([0, 0, 0])
+        net(torch.zeros(16, 3)).sum().backward(); optimizer.step()
+    envs.close()
+"""
+
 SB3 = """
 import json, sys, torch
 from stable_baselines3 import DQN, PPO
@@ -70,7 +123,8 @@ json.dump({"steps": model.num_timesteps, "weights": weights}, open("result.json"
 def run(folder, *arguments, code=0):
     command = [sys.executable, "-m", "hotlap", "profile", *arguments]
     environment = {**os.environ, "COLUMNS": "100"}
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=180)
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False, timeout=180)
+    result.stdout, result.stderr = (text.decode(errors="replace") for text in (result.stdout, result.stderr))
     assert result.returncode == code, result.stderr + result.stdout
     return result
 
@@ -90,10 +144,61 @@ def test_shares_equal_what_the_script_burnt(tmp_path):
     assert doc["counts"] == {"env_steps": truth["total"], "updates": 150, "episodes": 30}
     whole = sum(truth["burnt"].values())
     for stage, seconds in truth["burnt"].items():
-        assert doc["stages"][stage]["share"] == pytest.approx(seconds / whole, abs=0.03), stage
+        assert doc["stages"][stage]["share"] == pytest.approx(seconds / whole, abs=0.02), stage
     assert doc["unattributed"] < 0.05
     assert sum(row["share"] for row in doc["stages"].values()) == pytest.approx(1, abs=0.005)
-    assert "burn" in doc["hot_lines"][0]["function"]
+    assert doc["hot_lines"][0]["where"] == "train.py:8"  # the planted line
+    assert not doc["hot_lines"][0]["native"]
+    assert doc["counters"]["episode_length"] == 10
+
+
+def test_shares_of_sleep_and_of_native_work(tmp_path):
+    doc = json.loads(run(tmp_path, write(tmp_path, NATIVE), "--iterations", "1000", "--warmup", "0", "--json").stdout)
+    spent = json.loads((tmp_path / "truth.json").read_text())
+    for stage, seconds in spent.items():
+        assert doc["stages"][stage]["share"] == pytest.approx(seconds / sum(spent.values()), abs=0.02), stage
+    assert doc["hot_lines"][0]["where"] == "train.py:7"
+    assert doc["hot_lines"][0]["native"]
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+def test_worker_processes(context, tmp_path):
+    """Two workers take 4 ms a step, one takes 12; between steps the script takes 4."""
+    flags = ["--iterations", "1000", "--warmup", "0", "--json", "--", context]
+    doc = json.loads(run(tmp_path, write(tmp_path, WORKERS), *flags).stdout)
+    assert doc["counts"]["env_steps"] == 3 * 8 * 20
+    assert doc["stages"]["collect/wait"]["share"] > 0.5  # 12 of 16 ms, less what a busy machine takes elsewhere
+    workers = doc["workers"]
+    assert workers["count"] == 3
+    assert workers["slowest"]["step_median"] == pytest.approx(0.012, rel=0.3)
+    assert workers["median"]["step_median"] == pytest.approx(0.004, rel=0.5)
+    for row in workers["each"].values():
+        assert row["env_share"] == pytest.approx(row["step_median"] / 0.0165, abs=0.15)
+        assert row["env_share"] + row["wait_share"] + row["other_share"] + row["act_share"] == pytest.approx(1, abs=1e-6)
+        assert row["cpu_share"] < 0.5
+
+
+def test_a_class_of_the_script_may_travel_to_workers(tmp_path):
+    """Hooks must not make a class impossible to pickle, nor change what a copy does."""
+    text = """
+import copy, pickle, sys, cloudpickle, gymnasium, numpy as np
+class Env(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,)); action_space = gymnasium.spaces.Discrete(2); t = 0
+    def reset(self, seed=None, options=None): return np.zeros(3), {}
+    def step(self, action): self.t += 1; return np.zeros(3), 0.0, False, False, {}
+wrapped = gymnasium.wrappers.TimeLimit(gymnasium.wrappers.OrderEnforcing(Env()), 10)
+wrapped.reset(); wrapped.step(0)
+through_pickle = lambda env: pickle.loads(pickle.dumps(env))
+through_cloudpickle = lambda env: cloudpickle.loads(cloudpickle.dumps(env))
+for clone in (copy.copy, copy.deepcopy, through_pickle, through_cloudpickle):
+    env = clone(wrapped.unwrapped)
+    before = wrapped.unwrapped.t
+    env.step(0)
+    assert (env.t, wrapped.unwrapped.t) == (before + 1, before), clone
+cloudpickle.loads(cloudpickle.dumps(lambda: Env()))().step(0)
+print("copies are right")
+"""
+    assert "copies are right" in run(tmp_path, write(tmp_path, text)).stdout
 
 
 @pytest.mark.parametrize(
@@ -139,6 +244,14 @@ def test_a_script_is_stopped_when_enough_was_measured(tmp_path):
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", 1, "exit code -9"),
         ("this is no python", 1, "SyntaxError"),
         ("raise KeyboardInterrupt", 130, "The run was interrupted"),
+        (
+            "import os\nif not os.fork(): raise SystemExit(3)\nprint('child ended with', os.wait()[1] >> 8)",
+            0,
+            "child ended with 3",
+        ),
+        ("import sys\nsys.argv = ['other', 'words']\nprint(sys.argv)", 0, "['other', 'words']"),
+        ("if __name__ == '__main__': print('guarded')", 0, "guarded"),
+        ("import sys\nsys.stdout.buffer.write(bytes([255, 0, 10]))\nprint('after')", 0, "after"),
     ],
 )
 def test_scripts_that_end_badly_or_hold_no_rl(text, code, said, tmp_path):
@@ -172,3 +285,48 @@ def test_modules_and_missing_scripts(tmp_path):
     assert result.stderr.strip() == "hotlap: no script 'nowhere.py'"
     result = run(tmp_path, "job.py", "--modules", "--detailed", code=2)
     assert result.stderr.strip() == "hotlap: --modules, --detailed: only for systems, not for scripts"
+
+
+def test_a_framework_version_that_the_adapter_does_not_know(tmp_path):
+    """The generic hooks measure it all the same, and the report says so."""
+    pretend = """
+from importlib import metadata
+known = metadata.version
+metadata.version = lambda name: "99.0" if name == "stable-baselines3" else known(name)
+"""
+    doc = json.loads(run(tmp_path, write(tmp_path, pretend + SB3), "--warmup", "0", "--json", "--", "ppo", "8192").stdout)
+    (note,) = [warning for warning in doc["warnings"] if "adapter" in warning]
+    assert note.startswith("stable-baselines3 99.0: hotlap's adapter knows 2.0 up to 3.0; ")
+    assert {"collect/act", "collect/env_step", "update/loss", "update/backward"} <= doc["stages"].keys()
+
+
+def test_exports_and_a_profile_from_within(tmp_path):
+    text = """
+import hotlap
+with hotlap.profile("inner", out="run", warmup=0) as run:
+    exec(open("train.py").read())
+run.show()
+exec(open("train.py").read())  # nothing is measured any more
+"""
+    write(tmp_path, TRUTH)
+    write(tmp_path, text, "outer.py")
+    command = [sys.executable, "outer.py", "20"]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "Where the time went" in shown
+    assert "env_step" in shown
+
+    def report(kind):
+        command = [sys.executable, "-m", "hotlap", "report", "run", "--format", kind]
+        return tmp_path / subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+
+    spans = [event for event in json.loads(report("trace").read_text())["traceEvents"] if event["ph"] == "X"]
+    assert {"env_step", "act", "loss", "backward"} <= {span["name"] for span in spans}
+    scope = json.loads(report("speedscope").read_text())
+    (profile,) = scope["profiles"]
+    assert len(profile["samples"]) == len(profile["weights"])
+    assert max(number for stack in profile["samples"] for number in stack) < len(scope["shared"]["frames"])
+    events = report("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    scalars = EventAccumulator(str(events)).Reload().Tags()["scalars"]
+    assert {"rate/env_steps_per_s", "share/collect/env_step", "memory/rss"} <= set(scalars)

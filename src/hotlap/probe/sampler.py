@@ -5,8 +5,8 @@ that called it. Looking needs Python's lock. To get it soon, and not only when t
 switch interval is short while the sampler runs; and a look that came late counts for longer.
 
 How long the lock took also tells what was running. Python code gives it up after the switch interval; native code that has
-released it lets us in at once, and native code that keeps it lets us wait for longer. A thread that sleeps in a system call is
-in native code too.
+released it lets us in at once. A thread that sleeps in a system call is in native code too. Native code that keeps the lock
+looks like the Python that called it.
 """
 
 import linecache
@@ -215,7 +215,7 @@ def _is_native(frame: FrameType, waited: float) -> bool:
     if name.startswith(("RESUME", "JUMP_BACKWARD")):
         return False
     if name.startswith(("CALL", "PRECALL")):
-        return waited < SWITCH_INTERVAL / 2 or waited > 4 * SWITCH_INTERVAL
+        return waited < SWITCH_INTERVAL / 2
     return True
 
 
