@@ -178,6 +178,37 @@ def test_worker_processes(context, tmp_path):
         assert row["cpu_share"] < 0.5
 
 
+def test_what_looks_strange_is_not_the_scripts_trouble(tmp_path):
+    text = """
+import sys, gymnasium, numpy as np, torch
+class Tee:
+    def __init__(self, stream): self.stream = stream
+    def write(self, text): return self.stream.write(text)
+    def flush(self): self.stream.flush()
+sys.stdout = Tee(sys.stdout)
+class Env(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,)); action_space = gymnasium.spaces.Discrete(2)
+    def reset(self, seed=None, options=None): return np.zeros(3), {}
+    def step(self, action): return np.zeros(3), 0.0, np.bool_(False), False, {}
+class Plain(gymnasium.Wrapper): pass
+class Doubling(gymnasium.Wrapper):
+    def step(self, action): obs, reward, *rest = super().step(action); return obs, 2.0, *rest
+class Both(Plain, Doubling): pass
+env = Both(gymnasium.wrappers.TimeLimit(Env(), 3)); env.reset()
+for _ in range(3): _, reward, _, truncated, _ = env.step(0)
+assert truncated and reward == 2.0
+class Odd(torch.optim.SGD):
+    def step(self, closure=None): raise MemoryError
+net = torch.nn.Linear(3, 2)
+optimizer = Odd(net.parameters(), 0.1)
+for _ in range(2):
+    try: optimizer.step()
+    except MemoryError: pass
+print("all is well")
+"""
+    assert "all is well" in run(tmp_path, write(tmp_path, text)).stdout
+
+
 def test_a_class_of_the_script_may_travel_to_workers(tmp_path):
     """Hooks must not make a class impossible to pickle, nor change what a copy does."""
     text = """

@@ -277,6 +277,69 @@ def test_the_end_is_where_training_ended():
     assert WAIT not in own
 
 
+def test_at_rest_only_steps_updates_and_episodes_are_counted():
+    script, rests = Script(), []
+    events = script.events
+    learned(script)
+    script.glue(300_000_000)
+    script.events._on_window = lambda sample: (script.samples.append(sample), events.rest(0.5, rests.append))
+    assert not events.environment(STEP)  # the window ends, and rest begins
+    assert events.resting
+    assert not events.begin("log")
+    for _ in range(3):
+        events.stepped_at_rest(7, 4, [0])
+        script.glue(200_000_000)
+        events.optimizer_ended(0)
+    assert events.wakes()
+    (rest,) = rests
+    assert rest.wall == 600_000_000
+    assert {name: rest.counts[name] for name in ("env_steps", "updates", "episodes", "episode_steps")} == {
+        "env_steps": 12,
+        "updates": 3,
+        "episodes": 3,
+        "episode_steps": 1 + 3,  # the first episode had begun before
+    }
+    script.env(5)
+    assert not events.resting
+    events.stop()
+    assert script.samples[-1].own[STEP] == 5
+    assert not events.resting  # nothing rests, or wakes, after the end
+    assert events.inside
+
+
+def test_who_has_enough_says_so_again_should_the_script_catch_it():
+    class Enough(BaseException):
+        pass
+
+    def enough(sample):
+        raise Enough
+
+    script = Script()
+    learned(script)
+    script.events._on_window = lambda sample: script.events.rest(0.1, enough)
+    script.glue(300_000_000)
+    script.events.environment(STEP)
+    script.glue(200_000_000)
+    script.events.optimizer_ended(0)
+    with pytest.raises(Enough):
+        script.events.wakes()
+    assert not script.events.inside
+    script.events._on_window = enough
+    script.env(1)
+    script.optimizer(300_000_000)
+    with pytest.raises(Enough):
+        script.events.environment(STEP)
+
+
+def test_without_environments_windows_end_at_updates():
+    script = Script()
+    for _ in range(4):
+        script.forward(100_000_000, 32, gradients=True)
+        script.backward(100_000_000)
+        script.optimizer(100_000_000)
+    assert [sample.counts["updates"] for sample in script.samples] == [2, 2]
+
+
 def test_moments_learn_their_stage_when_the_window_ends():
     script = Script()
     script.env(10)

@@ -17,11 +17,10 @@ from typing import Any
 from hotlap import stages
 from hotlap.probe.events import Events
 from hotlap.probe.generic import Steps, patch_environments
-from hotlap.probe.hooks import Around, Patch, as_phase, as_region, as_wait, wrap, wrap_family
+from hotlap.probe.hooks import NOTES, Around, Patch, as_phase, as_region, as_wait, wrap, wrap_family
 from hotlap.probe.timeline import ACT, RESET, RESETTING, STEP, STEPPED, STORE, WAIT, WAITED
 
 TARGET = f"{stages.UPDATE}/{stages.TARGET}"
-NOTES: list[str] = []  # what the reader of the report should know about the frameworks that were seen
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from hotlap.probe.timeline import (
 
 WINDOW = 0.25  # seconds: shorter iterations are joined to windows of at least this length
 IDLE_WINDOW = 0.5  # seconds: the length of windows before anything has been learned, and of windows of workers
-LONGEST = 30.0  # seconds: a window ends here whatever happens
+LONGEST = 30.0  # seconds: a window ends at the next step whatever happens
 
 
 class Events:
@@ -60,6 +60,7 @@ class Events:
         "_rest",
         "_rest_begun",
         "_rest_for",
+        "_stepped",
         "_traced",
         "_worker",
         "active",
@@ -111,6 +112,7 @@ class Events:
         self.look = True  # whether hooks should note the types of the data they see, once per window
         self._worker = worker
         self._learned = False
+        self._stepped = False  # whether an environment stepped in this window
         self._traced = False
         self._on_window = on_window
         self._on_rest: Callable[[Sample], None] = lambda _: None
@@ -170,6 +172,7 @@ class Events:
             self.env_steps += steps
         else:
             steps = 0
+        self._stepped = True
         self.end(kind, begin, env, steps)
 
     def at_once(self, kind: int, first: int = 0, second: int = 0) -> None:
@@ -190,6 +193,8 @@ class Events:
         if begin:
             self.end(OPTIMIZER, begin)
             self.updated = self._learned = True
+            if not self._stepped and self.now() >= self.late:  # no environment is stepped here, so nothing else ends windows
+                self._close_window(None)
         elif self.resting and not self.region and get_ident() == self.thread:
             self._rest.updates += 1
             self.updated = True
@@ -210,7 +215,7 @@ class Events:
 
     def copied(self, begin: int, size: int, to_host: bool) -> None:
         """A copy between host and device."""
-        if self.active and not self.resting and get_ident() == self.thread:
+        if self.active and not self.resting and not self._carved and get_ident() == self.thread:
             self.log.extend((TO_HOST if to_host else TO_DEVICE, begin, self.now(), size, self.inside))
 
     def note_syncs(self, inside: bool) -> None:
@@ -247,8 +252,8 @@ class Events:
         now = self.now()
         if now < self.due:
             return False
-        self._end_rest(now)
         self.inside = False
+        self._end_rest(now)
         return True
 
     def _end_rest(self, now: int) -> None:
@@ -256,9 +261,11 @@ class Events:
         sample = self.timeline.rested(self._rest, self._rest_begun, now, counts)
         self.resting, self._rest = False, Rest()
         self.moments, self.syncs = [], 0
-        if sample.wall > 0:
-            self._on_rest(sample)
-        self._open_window()
+        try:
+            if sample.wall > 0:
+                self._on_rest(sample)
+        finally:
+            self._open_window()
 
     # -- windows --
 
@@ -281,7 +288,7 @@ class Events:
                 self._on_window(sample)
         finally:
             self._open_window()  # what the record took between two windows is nobody's time
-            if self._rest_for:
+            if self._rest_for and self.active:
                 self._rest_begun = self.now()
                 self.due = self._rest_begun + int(self._rest_for * 1e9)
                 self.inside = self.resting = True
@@ -291,7 +298,9 @@ class Events:
         now = self.now()
         self.timeline.open(now)
         self.due = now + int(WINDOW * 1e9)
-        self.late = now + int((IDLE_WINDOW if self._worker or not self._learned else LONGEST) * 1e9)
+        idle = self._worker or not self._learned or not self._stepped
+        self.late = now + int((IDLE_WINDOW if idle else LONGEST) * 1e9)
+        self._stepped = False
 
 
 def _is_training(event: "array[int]") -> bool:

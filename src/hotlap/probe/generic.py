@@ -40,9 +40,16 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
     wrap(torch.autograd, "grad", around_backward)
     wrap(torch, "save", as_region(events, stages.CHECKPOINT))
     open_steps: list[int] = []
+
+    def step_begins(*_: Any) -> None:
+        if open_steps and events.region == OPTIMIZE and get_ident() == events.thread:  # the last step raised an error
+            open_steps.clear()
+            events.inside, events.region = False, ""
+        open_steps.append(events.begin(OPTIMIZE))
+
     hooks = importlib.import_module("torch.optim.optimizer")
-    hooks.register_optimizer_step_pre_hook(lambda *_: open_steps.append(events.begin(OPTIMIZE)))
-    hooks.register_optimizer_step_post_hook(lambda *_: events.optimizer_ended(open_steps.pop()))
+    hooks.register_optimizer_step_pre_hook(step_begins)
+    hooks.register_optimizer_step_post_hook(lambda *_: events.optimizer_ended(open_steps.pop() if open_steps else 0))
     _patch_copies(torch, events)
 
 
@@ -119,7 +126,7 @@ _READS: dict[str, Any] = {}  # methods of tensors that read their numbers
 def watch_reads(on: bool) -> None:
     """Count calls that read a tensor's numbers, or stop it. With a GPU they are always counted."""
     torch = sys.modules.get("torch")
-    if torch is None or (not on and torch.version.cuda is not None):
+    if torch is None or (not on and (torch.version.cuda or getattr(torch.version, "hip", None))):
         return
     for name, call in _READS.items():
         if on:
@@ -160,10 +167,12 @@ def _patch_copies(torch: ModuleType, events: Events) -> None:
         original = getattr(owner, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if not events.active or torch.compiler.is_compiling():
+                return original(*args, **kwargs)
             begin = events.now()
             result = original(*args, **kwargs)
-            if events.active and torch.cuda.is_initialized():
-                moved(result, source(*args), begin)
+            if torch.cuda.is_initialized():
+                moved(result, source(*args, *kwargs.values()), begin)
             return result
 
         setattr(owner, name, _like(original, call))
@@ -211,8 +220,17 @@ def patch_environments(
     `steps` says how many steps one call makes; `also` names methods that step too; `abstract` are classes to inherit from.
     """
 
+    def look(env: Any, args: tuple[Any, ...], result: Any) -> tuple[int, Iterable[int]]:
+        """How many steps that was, and which episodes ended. What looks strange must never be the script's trouble."""
+        try:
+            if events.look:
+                _note_types(events, result)
+            return steps(env, args[0] if args else None, result), _ended(env, result)
+        except Exception:
+            return 1, _NONE
+
     def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
-        installed = "-packages" in original.__code__.co_filename
+        installed = _is_installed(original)
         now = events.now
 
         def at_rest() -> bool:
@@ -224,7 +242,7 @@ def patch_environments(
                 result = original(env, *args, **kwargs)
             finally:
                 events.region = ""
-            events.stepped_at_rest(id(env), steps(env, args[0] if args else None, result), _ended(env, result))
+            events.stepped_at_rest(id(env), *look(env, args, result))
             return result
 
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
@@ -247,10 +265,8 @@ def patch_environments(
             try:
                 result = original(env, *args, **kwargs)
                 syncs = events.syncs
-                number, ended = steps(env, args[0] if args else None, result), _ended(env, result)
+                number, ended = look(env, args, result)
                 events.syncs = syncs  # looking at the result is not the script's doing
-                if events.look:
-                    _note_types(events, result)
                 return result
             finally:
                 events.stepped(STEPPED, begin, id(env), number)
@@ -280,7 +296,7 @@ def patch_environments(
         return call
 
     def around_begun(original: Callable[..., Any]) -> Callable[..., Any]:
-        installed = "-packages" in original.__code__.co_filename
+        installed = _is_installed(original)
 
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
             if events.inside or not (begin := events.environment(STEP)):
@@ -297,6 +313,10 @@ def patch_environments(
     # A vector environment may be stepped in two halves.
     methods: dict[str, Around] = {"step": around_step, "reset": around_reset, "step_async": around_begun}
     wrap_family(base, methods | dict.fromkeys(also, around_step), abstract)
+
+
+def _is_installed(function: Callable[..., Any]) -> bool:
+    return "-packages" in getattr(getattr(function, "__code__", None), "co_filename", "")
 
 
 def _let_alone(events: Events, env: Any, hook: Any, original: Callable[..., Any]) -> None:
@@ -337,7 +357,9 @@ def _ended(env: Any, result: Any) -> Iterable[int]:
         size = len(result)
         done: Any = result[2] if size in (4, 5) else None
         truncated: Any = result[3] if size == 5 else False
-        if hasattr(done, "tobytes"):
+        if isinstance(done, list):
+            return [number for number, over in enumerate(done) if over]
+        if getattr(done, "ndim", 0) and hasattr(done, "tobytes"):
             if b"\x01" not in done.tobytes() and (truncated is False or b"\x01" not in truncated.tobytes()):
                 return _NONE  # by far the most frequent case, and ten times faster than asking numpy
             return _which(done | truncated)
@@ -346,7 +368,7 @@ def _ended(env: Any, result: Any) -> Iterable[int]:
         elif isinstance(done, dict):  # by agent; the episode ends for all
             return (0,) if done and all(done[a] or (truncated and truncated.get(a)) for a in done) else _NONE
         elif hasattr(done, "is_cuda"):
-            return _which_tensor(done | truncated)
+            return _NONE if done.is_cuda else _which_tensor(done | truncated)
         else:
             return (0,) if done or truncated else _NONE
     if result is None:  # agents take turns
@@ -396,8 +418,8 @@ def patch_connections(module: ModuleType, events: Events) -> None:
     def around_wait(original: Callable[..., Any]) -> Callable[..., Any]:
         waiting = as_wait(events)(original)
 
-        def call(objects: Any, timeout: float | None = None) -> Any:
-            return (original if timeout == 0 else waiting)(objects, timeout)
+        def call(object_list: Any, timeout: float | None = None) -> Any:
+            return (original if timeout == 0 else waiting)(object_list, timeout)
 
         return call
 
@@ -450,6 +472,10 @@ class Output(io.TextIOWrapper):
     def write(self, text: str) -> int:
         return int(self._write(text))
 
+    def close(self) -> None:
+        """The file stays the original's; the script may hold this one until the very end."""
+        self.flush()
+
 
 @contextmanager
 def watched_output(events: Events) -> Iterator[None]:
@@ -462,9 +488,9 @@ def watched_output(events: Events) -> Iterator[None]:
         yield
     finally:
         for name, stream in ours.items():
+            stream.flush()
             if getattr(sys, name) is stream:
                 setattr(sys, name, streams[name])
-            stream.detach()  # flushes, and leaves the file to the original
 
 
 PATCHES: dict[str, list[Patch]] = {

@@ -13,11 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
+from hotlap import stages
 from hotlap.probe.events import Events
 from hotlap.probe.timeline import REGION, WAIT, WAITED, number_of
 
 Around = Callable[[Callable[..., Any]], Callable[..., Any]]
 Patch = Callable[[ModuleType, Events], None]
+
+
+NOTES: list[str] = []  # what the reader of the report should know about the packages that were seen
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -56,13 +60,16 @@ class Finder(importlib.abc.MetaPathFinder):
 
     def _patch(self, module: ModuleType) -> None:
         for patch in self.patches[module.__name__]:
-            patch(module, self.events)
+            try:
+                patch(module, self.events)
+            except Exception as error:  # something else of the same name, or a version that differs: import it all the same
+                NOTES.append(f"{module.__name__} is not as hotlap knows it ({error}), so it is not measured.")
 
 
 def wrap(owner: Any, name: str, around: Around, inherited: bool = False) -> None:
     """Replace a function or method of a module or class, once; one that a class only inherits if asked to."""
     own = owner.__dict__.get(name)
-    original = getattr(owner, name) if own is None and inherited else own
+    original: Any = _inherited(owner, name) if own is None and inherited else own
     static = isinstance(original, staticmethod)
     function = original.__func__ if static else original
     if not callable(function) or (own is not None and hasattr(function, "__hotlap__")):
@@ -70,6 +77,15 @@ def wrap(owner: Any, name: str, around: Around, inherited: bool = False) -> None
     replacement: Any = functools.wraps(function)(around(function))
     replacement.__hotlap__ = True
     setattr(owner, name, staticmethod(replacement) if static else replacement)
+
+
+def _inherited(owner: type, name: str) -> Callable[..., Any]:
+    """What a class inherits: of an instance's own class, which may have other parents too."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(super(owner, self), name)(*args, **kwargs)
+
+    return functools.wraps(getattr(owner, name))(call)
 
 
 def wrap_family(base: type, methods: dict[str, Around], abstract: tuple[type, ...] = ()) -> None:
@@ -87,10 +103,13 @@ def wrap_family(base: type, methods: dict[str, Around], abstract: tuple[type, ..
 
     for cls in (base, *_below(base)):
         hook(cls)
-    original = base.__init_subclass__
+    original = base.__dict__.get("__init_subclass__")
 
     def init_subclass(cls: type, **kwargs: Any) -> None:
-        original.__func__(cls, **kwargs) if hasattr(original, "__func__") else original(**kwargs)
+        if original is not None:
+            original.__func__(cls, **kwargs)
+        else:
+            super(base, cls).__init_subclass__(**kwargs)  # type: ignore[arg-type]
         hook(cls)
 
     base.__init_subclass__ = classmethod(init_subclass)  # type: ignore[assignment,arg-type]
@@ -110,12 +129,21 @@ def as_region(events: Events, path: str) -> Around:
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
+            if events.resting and path == stages.EVALUATE and not events.region:
+                return at_rest(*args, **kwargs)
             if events.inside or not (begin := events.begin(path)):
                 return original(*args, **kwargs)
             try:
                 return original(*args, **kwargs)
             finally:
                 events.end(REGION, begin, number)
+
+        def at_rest(*args: Any, **kwargs: Any) -> Any:
+            events.region = path  # steps inside it are no training
+            try:
+                return original(*args, **kwargs)
+            finally:
+                events.region = ""
 
         return call
 

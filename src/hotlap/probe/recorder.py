@@ -4,13 +4,13 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hotlap import machine
 from hotlap.clock import ENV_STEPS, MAX_EVENTS, UPDATES, Sample
+from hotlap.errors import RecordError
 from hotlap.probe import adapters, generic, hooks
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
@@ -55,8 +55,6 @@ class Recorder:
 
     def begin(self) -> None:
         """Start measuring this thread; worker processes that start from now on report too."""
-        global _worker_of
-        _worker_of = None
         EVENTS.start(self.write)
         os.environ[PROBE] = json.dumps({"run": self.spec["run"], "origin": EVENTS.origin})
         folder = str(Path(__file__).with_name("site"))
@@ -76,7 +74,7 @@ class Recorder:
             "usage": {"peak_rss": machine.peak_rss(), "gpu_busy": self._gpu.busy if self._gpu else None},
             "threads": threads(),
             "types": _types(),
-            "notes": adapters.NOTES,
+            "notes": hooks.NOTES,
         }
         if self.sampler:
             found |= {"hot_lines": self.sampler.hottest(), "hot_functions": self.sampler.functions()}
@@ -98,9 +96,9 @@ class Recorder:
             self._save(TRACED, {"start": sample.start, "end": sample.start + sample.wall})
         elif self._warm:
             self._walls.append(sample.wall)
-            if self.sampler:
+            if self.sampler and not self._ended:
                 self.sampler.keep()
-        self.run.append(Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
+        self._append(phase, sample)
         if self._learning and not self._warm:
             self._left -= 1
         self._learning = self._learning or bool(sample.counts.get(UPDATES))
@@ -113,7 +111,7 @@ class Recorder:
             self.sampler.resume()
         if not self._ended and self._is_enough():  # again and again, should the script catch it
             raise Enough
-        if phase == "measured" and sample.own.get(STEP):
+        if phase == "measured" and sample.own.get(STEP) and not self._ended:
             self._begin_rest(REST * sample.wall * 1e-9)
 
     def _begin_rest(self, seconds: float) -> None:
@@ -127,12 +125,20 @@ class Recorder:
         if os.getpid() != self._pid:
             return
         self._usage.since()
-        self.run.append(Recorded("bare", sample, machine.rss(), machine.gpu_memory()))
+        self._append("bare", sample)
         self._rested += sample.wall
         if self.sampler and not self._ended:
             self.sampler.resume()
         if not self._ended and self._is_enough():
             raise Enough
+
+    def _append(self, phase: str, sample: Sample) -> None:
+        try:
+            self.run.append(Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
+        except RecordError as problem:  # not the script's fault: it is stopped as if enough had been measured
+            if not self._ended:
+                print(f"hotlap: {problem}", file=sys.stderr)
+                raise Enough from problem
 
     @property
     def _warm(self) -> bool:
@@ -165,7 +171,7 @@ def _types() -> dict[str, str]:
 
 # -- worker processes --
 
-_worker_of: "Worker | None" = None
+_worker: "Worker | None" = None  # kept: multiprocessing finds it by a weak reference
 
 
 class Worker:
@@ -180,7 +186,7 @@ class Worker:
         self._seen = False
         EVENTS.start(self.write, origin, worker=True)
         EVENTS.trace()
-        self._at_exit(self.end)
+        self._at_exit()
 
     def end(self) -> None:
         if EVENTS.active and threading.get_ident() == EVENTS.thread:
@@ -205,23 +211,24 @@ class Worker:
             self._path.parent.mkdir(exist_ok=True)
             append_line(self._path, Recorded("train", sample, machine.rss()))
 
-    @staticmethod
-    def _at_exit(function: Callable[[], None]) -> None:
+    def _at_exit(self) -> None:
         import atexit
         from multiprocessing import util
 
-        util.Finalize(None, function, exitpriority=0)  # processes of multiprocessing skip atexit
-        atexit.register(function)
+        # Processes of multiprocessing skip atexit, and forget what was to be finalized when they begin.
+        util.Finalize(None, self.end, exitpriority=0)
+        util.register_after_fork(self, lambda worker: util.Finalize(None, worker.end, exitpriority=0))
+        atexit.register(self.end)
 
 
 def become_worker() -> None:
     """Report as a worker to the run that the environment names, if there is one."""
-    global _worker_of
+    global _worker
     with suppress(KeyError, ValueError, OSError):
         told = json.loads(os.environ[PROBE])
         if (folder := Path(told["run"])).is_dir():
             install()
-            _worker_of = Worker(folder, told["origin"])
+            _worker = Worker(folder, told["origin"])
 
 
 def _forked() -> None:
