@@ -10,15 +10,19 @@ import time
 import psutil
 import pytest
 
+from hotlap.record import load
+from hotlap.report.document import split_warmup
+
 TRUTH = '''
 """Every stage burns a known time; the script adds up what it really burnt, by its own clock."""
-import atexit, json, sys, time
+import atexit, json, os, sys, time
+origin = json.loads(os.environ.get("HOTLAP_PROBE", '{"origin": 0}'))["origin"] * 1e-9
 import gymnasium, numpy as np, torch
-burnt = {}
+burnt, acting = [], "collect/act"
 def burn(stage, seconds):
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds: pass
-    burnt[stage] = burnt.get(stage, 0) + time.perf_counter() - begin
+    burnt.append((stage, begin, time.perf_counter() - begin))
 class Env(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-1, 1, (3,)); action_space = gymnasium.spaces.Discrete(2); t = 0
     def reset(self, seed=None, options=None): return np.zeros(3, np.float32), {}
@@ -27,7 +31,7 @@ class Env(gymnasium.Env):
         return np.zeros(3, np.float32), 0.0, self.t % 10 == 0, False, {}
 class Net(torch.nn.Module):
     def __init__(self): super().__init__(); self.layer = torch.nn.Linear(3, 2)
-    def forward(self, x): burn("update/loss" if torch.is_grad_enabled() else "collect/act", 0.002); return self.layer(x)
+    def forward(self, x): burn("update/loss" if torch.is_grad_enabled() else acting, 0.002); return self.layer(x)
 env, net = gymnasium.wrappers.TimeLimit(Env(), 1000), Net()
 optimizer = torch.optim.SGD(net.parameters(), 0.1)
 obs, _ = env.reset()
@@ -38,8 +42,10 @@ for iteration in range(int(sys.argv[1])):
         burn("collect/act", 0.001)
         obs, *_ = env.step(action); total += 1
         burn("collect/store", 0.002)
+    acting = "advantage"
     with torch.no_grad(): net(torch.from_numpy(obs)[None])
-    burn("advantage", 0.006); burnt["collect/act"] -= 0.002; burnt["advantage"] = burnt["advantage"] + 0.002
+    burn("advantage", 0.006)
+    acting = "collect/act"
     for _ in range(5):
         burn("sample", 0.003) if _ else None
         loss = net(torch.zeros(16, 3)).sum()
@@ -47,18 +53,18 @@ for iteration in range(int(sys.argv[1])):
         optimizer.zero_grad(); loss.backward()
         burn("update/optimizer", 0.002)
         optimizer.step()
-json.dump({"burnt": burnt, "total": total, "argv": sys.argv, "name": __name__}, open("truth.json", "w"))
+json.dump({"burnt": burnt, "total": total, "argv": sys.argv, "name": __name__, "origin": origin}, open("truth.json", "w"))
 print("finished", total)
 '''
 
 NATIVE = """
-import hashlib, json, sys, time, gymnasium, numpy as np, torch
-spent = {}
+import hashlib, json, os, sys, time, gymnasium, numpy as np, torch
+spent = []
 def spend(stage, seconds, how):
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds:
         time.sleep(0.001) if how == "sleep" else hashlib.sha256(DATA).digest()  # the latter without Python's lock
-    spent[stage] = spent.get(stage, 0) + time.perf_counter() - begin
+    spent.append((stage, begin, time.perf_counter() - begin))
 DATA = bytes(100_000)
 class Env(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-1, 1, (3,)); action_space = gymnasium.spaces.Discrete(2)
@@ -77,7 +83,8 @@ for iteration in range(40):
         obs, *_ = env.step(0)
     loss = net(torch.zeros(16, 3)).sum()
     loss.backward(); optimizer.step()
-json.dump(spent, open("truth.json", "w"))
+origin = json.loads(os.environ["HOTLAP_PROBE"])["origin"] * 1e-9
+json.dump({"burnt": spent, "origin": origin}, open("truth.json", "w"))
 """
 
 WORKERS = """
@@ -134,6 +141,20 @@ def write(folder, text, name="train.py"):
     return name
 
 
+def check_shares(folder, doc, truth):
+    """In the windows that were measured, by the script's own clock and by ours: at most 2 points apart."""
+    _, windows = split_warmup(load(folder / doc["run"]))
+    whole = sum(window.wall for window in windows) * 1e-9
+    burnt = {}
+    for stage, begin, seconds in truth["burnt"]:
+        at = (begin - truth["origin"]) * 1e9
+        if any(window.start <= at < window.start + window.wall for window in windows):
+            burnt[stage] = burnt.get(stage, 0) + seconds
+    assert len(burnt) >= 3
+    for stage, seconds in burnt.items():
+        assert doc["stages"][stage]["share"] == pytest.approx(seconds / whole, abs=0.02), stage
+
+
 def test_shares_equal_what_the_script_burnt(tmp_path):
     result = run(tmp_path, write(tmp_path, TRUTH), "--iterations", "1000", "--warmup", "0", "--json", "--", "30")
     doc = json.loads(result.stdout)
@@ -142,21 +163,17 @@ def test_shares_equal_what_the_script_burnt(tmp_path):
     assert truth["argv"] == ["train.py", "30"]
     assert truth["name"] == "__main__"
     assert doc["counts"] == {"env_steps": truth["total"], "updates": 150, "episodes": 30}
-    whole = sum(truth["burnt"].values())
-    for stage, seconds in truth["burnt"].items():
-        assert doc["stages"][stage]["share"] == pytest.approx(seconds / whole, abs=0.02), stage
+    check_shares(tmp_path, doc, truth)
     assert doc["unattributed"] < 0.05
     assert sum(row["share"] for row in doc["stages"].values()) == pytest.approx(1, abs=0.005)
-    assert doc["hot_lines"][0]["where"] == "train.py:8"  # the planted line
+    assert doc["hot_lines"][0]["where"] == "train.py:9"  # the planted line
     assert not doc["hot_lines"][0]["native"]
     assert doc["counters"]["episode_length"] == 10
 
 
 def test_shares_of_sleep_and_of_native_work(tmp_path):
     doc = json.loads(run(tmp_path, write(tmp_path, NATIVE), "--iterations", "1000", "--warmup", "0", "--json").stdout)
-    spent = json.loads((tmp_path / "truth.json").read_text())
-    for stage, seconds in spent.items():
-        assert doc["stages"][stage]["share"] == pytest.approx(seconds / sum(spent.values()), abs=0.02), stage
+    check_shares(tmp_path, doc, json.loads((tmp_path / "truth.json").read_text()))
     assert doc["hot_lines"][0]["where"] == "train.py:7"
     assert doc["hot_lines"][0]["native"]
 

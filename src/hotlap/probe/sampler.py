@@ -52,7 +52,6 @@ class Sampler:
         self._system_call = Path(f"/proc/self/task/{threading.get_native_id()}/syscall")
         self._times: dict[tuple[str, Stack], list[float]] = {}  # seconds, and how many of them native
         self._fresh: list[tuple[object, Stack, float, bool]] = []  # seen since the last `keep`
-        self._soonest = 1.0  # seconds from the end of a sleep to the lock, at best
         self._running = threading.Event()
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
@@ -166,10 +165,9 @@ class Sampler:
             late = time.perf_counter() - due
             frame = sys._current_frames().get(self._watched)
             if frame is not None and self._running.is_set() and not self._stopped:
-                self._soonest = min(self._soonest, late)
                 stage = self._open_stage()
                 if stack := _stack(frame):
-                    native = _is_native(frame, late - self._soonest) or _is_asleep(self._system_call)
+                    native = _is_native(frame, late) or _is_asleep(self._system_call)
                     self._fresh.append((stage, stack, self._period + late, native))
             del frame  # a frame kept here would keep its locals alive
             self.seconds = time.thread_time()
@@ -215,7 +213,7 @@ def _is_native(frame: FrameType, waited: float) -> bool:
     if name.startswith(("RESUME", "JUMP_BACKWARD")):
         return False
     if name.startswith(("CALL", "PRECALL")):
-        return waited < SWITCH_INTERVAL / 2
+        return waited < SWITCH_INTERVAL  # Python would have kept the lock for longer
     return True
 
 
