@@ -59,9 +59,12 @@ def save(name: str, command: str, results: dict[str, Any]) -> bool:
     missed = 0
     for title, result in results.items():
         low, high = result["ci95"]
-        goal = result.get("goal")
+        goal, limit = result.get("goal"), result.get("at_most")
         verdict = "" if goal is None else f"   goal {goal}x: {'met' if low >= goal else 'NOT met'}"
-        missed += goal is not None and low < goal
+        if limit is not None:
+            met = "met" if high <= limit else "met by the median" if result["speedup"] <= limit else "NOT met"
+            verdict = f"   at most {limit}x: {met}"
+        missed += (goal is not None and low < goal) or (limit is not None and result["speedup"] > limit)
         digits = 1 if result["speedup"] >= 10 else 3
         ratio, interval = f"{result['speedup']:.{digits}f}x", f"{low:.{digits}f}-{high:.{digits}f}"
         console.print(f"{title:<44} {ratio:>9}  (95% {interval}){verdict}", highlight=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import tyro
 
-from hotlap.envs import engine
+from hotlap import native
 from hotlap.errors import UsageError
 from hotlap.record import load
 
@@ -100,8 +100,8 @@ def nearest(name: str, known: Any) -> str:
 
 def checked(config: Any) -> Any:
     """The config as this machine can run it: refused if its device cannot be used, without turbo if nothing can compile."""
-    if config.turbo and engine.compiler() is None:
-        print(f"hotlap: {engine.NO_COMPILER}; running the Python reference (--no-turbo)", file=sys.stderr)
+    if config.turbo and native.compiler() is None:
+        print(f"hotlap: {native.NO_COMPILER}; running the Python reference (--no-turbo)", file=sys.stderr)
         config = dataclasses.replace(config, turbo=False)
     if config.device != "cpu":
         import torch

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from hotlap import __version__
+from hotlap import __version__, native
 
 PACKAGES = ("torch", "numpy", "gymnasium", "scipy", "stable-baselines3", "torchrl", "tianshou", "skrl", "ray")
 
@@ -22,9 +22,7 @@ def facts() -> dict[str, Any]:
     """Hardware, limits, versions, load and the commit of the working folder."""
     import psutil
 
-    from hotlap.envs import engine
-
-    compiler = engine.compiler()
+    compiler = native.compiler()
     return {
         "cpu": cpu_model(),
         "cores": os.cpu_count() or 1,
@@ -36,7 +34,7 @@ def facts() -> dict[str, Any]:
         "gpus": gpus(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "compiler": engine.compiler_version(compiler) if compiler else None,
+        "compiler": native.compiler_version(compiler) if compiler else None,
         "versions": versions(),
         "commit": git_commit(),
     }

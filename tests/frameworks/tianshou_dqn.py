@@ -68,7 +68,7 @@ def main():
     def save_best(algo):
         torch.save(algo.policy.state_dict(), os.path.join(out_dir, "best.pth"))
 
-    epochs = 4
+    epochs = 16
     info = algorithm.run_training(
         OffPolicyTrainerParams(
             training_collector=train_collector,
@@ -78,7 +78,7 @@ def main():
             collection_step_num_env_steps=8,
             update_step_num_gradient_steps_per_sample=0.25,
             batch_size=64,
-            test_step_num_episodes=4,
+            test_step_num_episodes=2,
             training_fn=decay_epsilon,
             save_best_fn=save_best,
             logger=TensorboardLogger(writer),

@@ -5,13 +5,8 @@ those. The game's constants and options reach it as macros, so the compiler sees
 """
 
 import ctypes
-import hashlib
 import os
 import platform
-import shlex
-import shutil
-import subprocess
-import tempfile
 import weakref
 from dataclasses import dataclass
 from functools import cache
@@ -21,23 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap import native
 from hotlap.errors import KernelError
 
-NO_COMPILER = "no C compiler found (looked for $CC, cc, gcc, clang): install one to run the fast kernel"
 ENGINE = Path(__file__).with_name("engine.c")
 # No contraction into fused multiply-adds: the kernel must round like the Python reference.
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-pthread")
-
-
-def compiler() -> list[str] | None:
-    """The command of the C compiler: $CC (which may have arguments), or the first of cc, gcc, clang on the path."""
-    candidates = [os.environ["CC"]] if os.environ.get("CC") else ["cc", "gcc", "clang"]
-    commands = (shlex.split(candidate) for candidate in candidates)
-    return next((command for command in commands if command and shutil.which(command[0])), None)
-
-
-def compiler_version(command: list[str]) -> str:
-    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
 
 
 @cache
@@ -50,46 +34,24 @@ def _cpu() -> str:
     return "".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))}))
 
 
-def cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "hotlap" / "kernels"
-
-
 def identity(kernel: Path, defines: dict[str, int | float]) -> str:
     """Names a kernel by its source and options: equal names have equal states and rules."""
     sources = [ENGINE, kernel, *sorted(kernel.parent.parent.glob("*.h"))]
-    return f"{kernel.parent.name}-{_hash(*(path.read_text() for path in sources), *_macros(defines))}"
+    return f"{kernel.parent.name}-{native.digest(*(path.read_text() for path in sources), *_macros(defines))}"
 
 
 def _macros(defines: dict[str, int | float]) -> list[str]:
     return [f"-D{name}={value!r}" for name, value in sorted(defines.items())]
 
 
-def _hash(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
-
-
 def build(kernel: Path, defines: dict[str, int | float]) -> Path:
     """Compile a kernel header into a shared library, or find it in the cache."""
-    cc = compiler()
+    cc = native.compiler()
     if cc is None:
-        raise KernelError(f"{NO_COMPILER}, or use turbo=False for the Python reference")
-    macros = _macros(defines)
-    library = cache_folder() / f"{identity(kernel, defines)}-{_hash(*FLAGS, compiler_version(cc), _cpu())}.so"
-    if not library.exists():
-        try:
-            library.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-                built = Path(folder) / library.name
-                command = [*cc, *FLAGS, *macros, f'-DKERNEL="{kernel.resolve()}"', str(ENGINE), "-o", str(built)]
-                result = subprocess.run(command, capture_output=True, text=True, check=False)
-                if result.returncode:
-                    raise KernelError(
-                        f"{shlex.join(cc)} could not compile {kernel.parent.name}/kernel.h:\n{result.stderr.strip()}"
-                    )
-                built.replace(library)  # atomic: two processes may build at once
-        except OSError as error:
-            raise KernelError(f"cannot write the kernel cache {library.parent}: {error.strerror}") from error
+        raise KernelError(f"{native.NO_COMPILER}, or use turbo=False for the Python reference")
+    library = native.library(identity(kernel, defines), *FLAGS, native.compiler_version(cc), _cpu())
+    arguments = [*FLAGS, *_macros(defines), f'-DKERNEL="{kernel.resolve()}"', str(ENGINE)]
+    native.build(library, f"{kernel.parent.name}/kernel.h", cc, arguments)
     return library
 
 
@@ -97,16 +59,16 @@ def build(kernel: Path, defines: dict[str, int | float]) -> Path:
 def load(library: Path) -> ctypes.CDLL:
     """Open a built library and declare its entry points."""
     try:
-        native = ctypes.CDLL(str(library))
+        found = ctypes.CDLL(str(library))
     except OSError as error:
         raise KernelError(f"cannot load {library} ({error}); delete it to build it again") from error
     pointer = ctypes.c_void_p
-    native.hotlap_state_size.restype = ctypes.c_size_t
-    native.hotlap_pool_new.argtypes, native.hotlap_pool_new.restype = [ctypes.c_int], pointer
-    native.hotlap_pool_free.argtypes, native.hotlap_pool_free.restype = [pointer], None
-    native.hotlap_reset.argtypes, native.hotlap_reset.restype = [pointer, pointer, pointer, ctypes.c_int], None
-    native.hotlap_step.argtypes, native.hotlap_step.restype = [pointer, pointer], ctypes.c_int64
-    return native
+    found.hotlap_state_size.restype = ctypes.c_size_t
+    found.hotlap_pool_new.argtypes, found.hotlap_pool_new.restype = [ctypes.c_int], pointer
+    found.hotlap_pool_free.argtypes, found.hotlap_pool_free.restype = [pointer], None
+    found.hotlap_reset.argtypes, found.hotlap_reset.restype = [pointer, pointer, pointer, ctypes.c_int], None
+    found.hotlap_step.argtypes, found.hotlap_step.restype = [pointer, pointer], ctypes.c_int64
+    return found
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 from hotlap import stages
 from hotlap.probe.events import Events
-from hotlap.probe.generic import Steps, patch_environments
+from hotlap.probe.generic import Steps, num_envs, patch_environments
 from hotlap.probe.hooks import NOTES, Around, Patch, as_phase, as_region, as_wait, wrap, wrap_family
 from hotlap.probe.timeline import ACT, RESET, RESETTING, STEP, STEPPED, STORE, WAIT, WAITED
 
@@ -128,7 +128,7 @@ STABLE_BASELINES3 = Adapter(
         "stable_baselines3.common.on_policy_algorithm:OnPolicyAlgorithm.train": stages.UPDATE,
         "stable_baselines3.common.off_policy_algorithm:OffPolicyAlgorithm.train": stages.UPDATE,
     },
-    environments={"stable_baselines3.common.vec_env.base_vec_env:VecEnv": lambda env, action, result: int(env.num_envs)},
+    environments={"stable_baselines3.common.vec_env.base_vec_env:VecEnv": num_envs},
 )
 
 
@@ -264,8 +264,8 @@ SKRL = Adapter(
     },
     phases={"skrl.agents.torch.base:Agent.act": ACT, "skrl.agents.torch.base:Agent.update": stages.UPDATE},
     environments={
-        "skrl.envs.wrappers.torch.base:Wrapper": lambda env, action, result: int(env.num_envs),
-        "skrl.envs.wrappers.torch.base:MultiAgentEnvWrapper": lambda env, action, result: int(env.num_envs),
+        "skrl.envs.wrappers.torch.base:Wrapper": num_envs,
+        "skrl.envs.wrappers.torch.base:MultiAgentEnvWrapper": num_envs,
     },
 )
 

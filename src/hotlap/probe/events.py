@@ -16,26 +16,29 @@ caches. So hooks only note what happened, as five numbers in an array; what it m
 | SYNCS: synchronising calls | how many; whether inside the event before |
 """
 
+import struct
 import time
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from threading import get_ident
 
 from hotlap.clock import ENV_STEPS, Sample
+from hotlap.probe.core import State
 from hotlap.probe.timeline import (
     CARVED,
     COMPILED,
+    ENDED,
     OPTIMIZER,
     PHASE,
     RESET,
     STEP,
+    STEPPED,
     SYNCS,
     TO_DEVICE,
     TO_HOST,
     WAITED,
+    Event,
     Moment,
-    Rest,
     Timeline,
     number_of,
 )
@@ -45,7 +48,7 @@ IDLE_WINDOW = 0.5  # seconds: the length of windows before anything has been lea
 LONGEST = 30.0  # seconds: a window ends at the next step whatever happens
 
 
-class Events:
+class Events(State):
     """The events of the thread that started it.
 
     `inside` is true while something open claims all that happens (an environment's step, a forward pass), and while nothing
@@ -57,35 +60,21 @@ class Events:
         "_learned",
         "_on_rest",
         "_on_window",
-        "_rest",
         "_rest_begun",
         "_rest_for",
-        "_stepped",
         "_traced",
         "_worker",
-        "active",
         "counted",
-        "counting",
-        "due",
-        "env_steps",
-        "inside",
-        "late",
-        "log",
-        "look",
         "moments",
         "now",
         "origin",
-        "region",
-        "resting",
         "restless",
-        "syncs",
-        "thread",
         "timeline",
         "types",
-        "updated",
     )
 
     def __init__(self, now: Callable[[], int] = time.perf_counter_ns) -> None:
+        super().__init__()
         self.now = now
         self.types: dict[str, str] = {}
         self.restless = False  # whether there are hooks that do not know how to count at rest
@@ -100,7 +89,7 @@ class Events:
     def _begin(self, on_window: Callable[[Sample], None], origin: int, worker: bool) -> None:
         self.thread = get_ident()
         self.origin = origin
-        self.log = array("q")
+        self.take()
         self.moments: list[Moment] = []  # when the sampler looked
         self.region = ""  # the stage that is open, as a whole
         self._carved = ""  # the stage inside it
@@ -112,12 +101,11 @@ class Events:
         self.look = True  # whether hooks should note the types of the data they see, once per window
         self._worker = worker
         self._learned = False
-        self._stepped = False  # whether an environment stepped in this window
+        self.touched = False  # whether an environment stepped in this window
         self._traced = False
         self._on_window = on_window
         self._on_rest: Callable[[Sample], None] = lambda _: None
         self._rest_for = 0.0
-        self._rest = Rest()
         self._rest_begun = 0
         self.resting = False
         self.timeline = Timeline(origin)
@@ -129,9 +117,10 @@ class Events:
         if self.resting:
             self._end_rest(self.now())
         elif was_active:
-            while self.log and not _is_training(self.log[-5:]):
-                del self.log[-5:]
-            self._close_window(None)
+            log = self.events()
+            while log and not _is_training(log[-1]):
+                log.pop()
+            self._close_window(None, log)
 
     def trace(self) -> None:
         """Keep every span of the window that has just begun."""
@@ -141,7 +130,11 @@ class Events:
         """A class that travels to a worker takes its hooks along; there they report to that process's events."""
         return _of_this_process, ()
 
-    # -- what hooks call; the hottest do the same by themselves --
+    def events(self) -> list[Event]:
+        """The events since the last time."""
+        return list(struct.iter_unpack("5q", self.take()))
+
+    # -- what hooks call; core.c does the same for the hottest of them --
 
     def begin(self, path: str) -> int:
         """When something begins that claims all that happens; 0 if it happens inside something else or on another thread."""
@@ -155,7 +148,7 @@ class Events:
     def end(self, kind: int, begin: int, first: int = 0, second: int = 0) -> None:
         end = self.now()
         self.inside, self.region = False, ""
-        self.log.extend((kind, begin, end, first, second))
+        self.emit(kind, begin, end, first, second)
         if self.syncs:
             self.note_syncs(inside=True)
 
@@ -172,14 +165,14 @@ class Events:
             self.env_steps += steps
         else:
             steps = 0
-        self._stepped = True
+        self.touched = True
         self.end(kind, begin, env, steps)
 
     def at_once(self, kind: int, first: int = 0, second: int = 0) -> None:
         """Something that takes no time: a phase begins, an episode has ended."""
         if not self.inside and get_ident() == self.thread:
             now = self.now()
-            self.log.extend((kind, now, now, first, second))
+            self.emit(kind, now, now, first, second)
 
     def forward(self, rows: int, gradients: bool) -> None:
         """A function begins that holds a forward pass, and perhaps more: what happens inside it counts as itself."""
@@ -193,10 +186,10 @@ class Events:
         if begin:
             self.end(OPTIMIZER, begin)
             self.updated = self._learned = True
-            if not self._stepped and self.now() >= self.late:  # no environment is stepped here, so nothing else ends windows
+            if not self.touched and self.now() >= self.late:  # no environment is stepped here, so nothing else ends windows
                 self._close_window(None)
         elif self.resting and not self.region and get_ident() == self.thread:
-            self._rest.updates += 1
+            self.emit(OPTIMIZER, 0, 0)
             self.updated = True
 
     def in_environment(self, *paths: str) -> bool:
@@ -210,17 +203,17 @@ class Events:
         return self.now()
 
     def carved(self, begin: int) -> None:
-        self.log.extend((CARVED, begin, self.now(), number_of(self._carved), 0))
+        self.emit(CARVED, begin, self.now(), number_of(self._carved))
         self._carved = ""
 
     def copied(self, begin: int, size: int, to_host: bool) -> None:
         """A copy between host and device."""
         if self.active and not self.resting and not self._carved and get_ident() == self.thread:
-            self.log.extend((TO_HOST if to_host else TO_DEVICE, begin, self.now(), size, self.inside))
+            self.emit(TO_HOST if to_host else TO_DEVICE, begin, self.now(), size, self.inside)
 
     def note_syncs(self, inside: bool) -> None:
         now = self.now()
-        self.log.extend((SYNCS, now, now, self.syncs, inside))
+        self.emit(SYNCS, now, now, self.syncs, inside)
         self.syncs = 0
 
     def count_steps(self, number: int) -> None:
@@ -240,9 +233,13 @@ class Events:
         self._rest_for, self._on_rest = seconds, on_rest
 
     def stepped_at_rest(self, env: int, steps: int, ended: Iterable[int]) -> None:
-        self._rest.step(env, steps if self.counting else 0, ended)
         if self.counting:
             self.env_steps += steps
+        else:
+            steps = 0
+        self.emit(STEPPED, 0, 0, env, steps)
+        for which in ended:
+            self.emit(ENDED, 0, 0, env, which)
 
     def wakes(self) -> bool:
         """Whether rest is over, asked when an environment is about to step; then it is."""
@@ -258,8 +255,8 @@ class Events:
 
     def _end_rest(self, now: int) -> None:
         counts, self.counted = self.counted, defaultdict(float)
-        sample = self.timeline.rested(self._rest, self._rest_begun, now, counts)
-        self.resting, self._rest = False, Rest()
+        sample = self.timeline.rested(self.events(), self._rest_begun, now, counts)
+        self.resting = False
         self.moments, self.syncs = [], 0
         try:
             if sample.wall > 0:
@@ -276,9 +273,9 @@ class Events:
         if (updated and now >= self.due) or now >= self.late:
             self._close_window(now)
 
-    def _close_window(self, now: int | None) -> None:
-        """`now` is when an environment begins to step; None at the end."""
-        log, self.log = self.log, array("q")
+    def _close_window(self, now: int | None, log: list[Event] | None = None) -> None:
+        """`now` is when an environment begins to step; None at the end. The events are all, if they are not given."""
+        log = self.events() if log is None else log
         counts, self.counted = self.counted, defaultdict(float)
         moments, self.moments = self.moments, []
         sample = self.timeline.window(log, now, dict(counts), moments, self._traced)
@@ -298,12 +295,12 @@ class Events:
         now = self.now()
         self.timeline.open(now)
         self.due = now + int(WINDOW * 1e9)
-        idle = self._worker or not self._learned or not self._stepped
+        idle = self._worker or not self._learned or not self.touched
         self.late = now + int((IDLE_WINDOW if idle else LONGEST) * 1e9)
-        self._stepped = False
+        self.touched = False
 
 
-def _is_training(event: "array[int]") -> bool:
+def _is_training(event: Event) -> bool:
     """Whether a script that trains did this; waiting, copying and reading numbers it may do long after."""
     kind, *_, inside = event
     return bool(inside) if kind == SYNCS else kind not in (WAITED, TO_DEVICE, TO_HOST, PHASE, CARVED)

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from hotlap import stages
+from hotlap.probe import core
 from hotlap.probe.events import Events
 from hotlap.probe.hooks import Around, Patch, as_region, as_wait, wrap, wrap_family
 from hotlap.probe.timeline import BACKWARD, ENDED, EVALUATING, FORWARD, GRADIENTS, OPTIMIZE, RESET, RESETTING, STEP, STEPPED
@@ -80,26 +81,16 @@ def _patch_modules(torch: ModuleType, events: Events) -> None:
             finally:
                 end = now()
                 events.inside = False
-                events.log.extend((FORWARD + is_grad_enabled(), begin, end, rows(args, kwargs), 0))
+                events.emit(FORWARD + is_grad_enabled(), begin, end, rows(args, kwargs))
                 if events.syncs:
                     events.note_syncs(inside=True)
 
-        # Most modules are parts of another. Where torch's own call is what we know, do the same at once: one call less.
-        if getattr(original, "__code__", None) and original.__code__.co_names == ("_compiled_call_impl", "_call_impl"):
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return original(self, *args, **kwargs) if events.inside else seen(self, args, kwargs)
 
-            def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-                if not events.inside:
-                    return seen(self, args, kwargs)
-                if self._compiled_call_impl is not None:
-                    return self._compiled_call_impl(*args, **kwargs)
-                return self._call_impl(*args, **kwargs)
-
-        else:
-
-            def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-                return original(self, *args, **kwargs) if events.inside else seen(self, args, kwargs)
-
-        return call
+        # Most modules are parts of another. Where torch's own call is what we know, core.c does the same: one call less.
+        names = getattr(getattr(original, "__code__", None), "co_names", ())
+        return core.forward(events, original, call, is_grad_enabled, FORWARD, 0, names == ("_compiled_call_impl", "_call_impl"))
 
     def around_compile(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(model: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -204,14 +195,14 @@ Steps = Callable[[Any, Any, Any], int]  # (environment, action, what step return
 _NONE: Iterable[int] = ()
 
 
-def _num_envs(env: Any, action: Any, result: Any) -> int:
+def num_envs(env: Any, action: Any, result: Any) -> int:
     return int(getattr(env, "num_envs", 1))
 
 
 def patch_environments(
     base: type,
     events: Events,
-    steps: Steps = _num_envs,
+    steps: Steps = num_envs,
     also: tuple[str, ...] = ("step_wait",),
     abstract: tuple[type, ...] = (),
 ) -> None:
@@ -220,17 +211,16 @@ def patch_environments(
     `steps` says how many steps one call makes; `also` names methods that step too; `abstract` are classes to inherit from.
     """
 
-    def look(env: Any, args: tuple[Any, ...], result: Any) -> tuple[int, Iterable[int]]:
+    def look(env: Any, action: Any, result: Any) -> tuple[int, Iterable[int]]:
         """How many steps that was, and which episodes ended. What looks strange must never be the script's trouble."""
         try:
             if events.look:
                 _note_types(events, result)
-            return steps(env, args[0] if args else None, result), _ended(env, result)
+            return steps(env, action, result), _ended(env, result)
         except Exception:
             return 1, _NONE
 
     def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
-        installed = _is_installed(original)
         now = events.now
 
         def at_rest() -> bool:
@@ -242,13 +232,11 @@ def patch_environments(
                 result = original(env, *args, **kwargs)
             finally:
                 events.region = ""
-            events.stepped_at_rest(id(env), *look(env, args, result))
+            events.stepped_at_rest(id(env), *look(env, args[0] if args else None, result))
             return result
 
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
             if (events.inside and not (events.resting and at_rest())) or get_ident() != events.thread:
-                if installed:
-                    _let_alone(events, env, call, original)
                 return original(env, *args, **kwargs)
             if events.resting and not events.wakes():
                 return step_at_rest(env, *args, **kwargs)
@@ -265,7 +253,7 @@ def patch_environments(
             try:
                 result = original(env, *args, **kwargs)
                 syncs = events.syncs
-                number, ended = look(env, args, result)
+                number, ended = look(env, args[0] if args else None, result)
                 events.syncs = syncs  # looking at the result is not the script's doing
                 return result
             finally:
@@ -273,7 +261,7 @@ def patch_environments(
                 for which in ended:
                     events.at_once(ENDED, id(env), which)
 
-        return call
+        return core.step(events, original, call, look, STEPPED, steps is num_envs, False)
 
     def around_reset(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
@@ -296,12 +284,8 @@ def patch_environments(
         return call
 
     def around_begun(original: Callable[..., Any]) -> Callable[..., Any]:
-        installed = _is_installed(original)
-
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
             if events.inside or not (begin := events.environment(STEP)):
-                if installed:
-                    _let_alone(events, env, call, original)
                 return original(env, *args, **kwargs)
             try:
                 return original(env, *args, **kwargs)
@@ -313,20 +297,6 @@ def patch_environments(
     # A vector environment may be stepped in two halves.
     methods: dict[str, Around] = {"step": around_step, "reset": around_reset, "step_async": around_begun}
     wrap_family(base, methods | dict.fromkeys(also, around_step), abstract)
-
-
-def _is_installed(function: Callable[..., Any]) -> bool:
-    return "-packages" in getattr(getattr(function, "__code__", None), "co_filename", "")
-
-
-def _let_alone(events: Events, env: Any, hook: Any, original: Callable[..., Any]) -> None:
-    """An environment inside another will stay there: let this instance call the original directly.
-
-    Only of installed packages: the script's own classes may copy their `__dict__` to clone themselves.
-    """
-    name = original.__name__
-    if events.in_environment() and getattr(type(env), name) is hook and hasattr(env, "__dict__"):
-        env.__dict__[name] = original.__get__(env)
 
 
 def _evaluates() -> bool:

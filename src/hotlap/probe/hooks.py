@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from hotlap import stages
+from hotlap.probe import core
 from hotlap.probe.events import Events
 from hotlap.probe.timeline import REGION, WAIT, WAITED, number_of
 
@@ -145,7 +146,7 @@ def as_region(events: Events, path: str) -> Around:
             finally:
                 events.region = ""
 
-        return call
+        return core.region(events, original, call, path, REGION, number, path == stages.EVALUATE)
 
     return around
 

@@ -105,21 +105,6 @@ class _Run:
         self.counts: _Counts = defaultdict(float)
 
 
-class Rest:
-    """What is counted while nothing is measured."""
-
-    def __init__(self) -> None:
-        self.steps = self.updates = 0
-        self.calls: defaultdict[int, int] = defaultdict(int)  # environment -> calls of its step
-        self.ended: list[tuple[int, int, int]] = []  # environment, which one in it, after how many calls
-
-    def step(self, env: int, steps: int, ended: Iterable[int]) -> None:
-        self.steps += steps
-        self.calls[env] += 1
-        for which in ended:
-            self.ended.append((env, which, self.calls[env]))
-
-
 class Timeline:
     """Charges the time of windows to stages. `origin` is when the run began, in the nanoseconds of the events."""
 
@@ -144,12 +129,11 @@ class Timeline:
         self._opened = self._last = now
 
     def window(
-        self, log: Iterable[int], now: int | None, counts: dict[str, float], moments: list[Moment], traced: bool
+        self, log: Iterable[Event], now: int | None, counts: dict[str, float], moments: list[Moment], traced: bool
     ) -> Sample | None:
         """The window that these events fill. It ends `now`, when an environment begins to step, or else with the last event."""
         self._fresh(moments, traced)
-        numbers = iter(log)
-        for event in zip(numbers, numbers, numbers, numbers, numbers, strict=True):
+        for event in log:
             self._play(event)
         if now is not None:
             self._until(now)
@@ -158,18 +142,18 @@ class Timeline:
             self._run = _Run()  # only what a window still holds can be moved
         return self._sample(counts)
 
-    def rested(self, rest: Rest, begin: int, end: int, counts: dict[str, float]) -> Sample:
-        """A window in which nothing was measured. After it, learning has just turned into acting."""
+    def rested(self, log: Iterable[Event], begin: int, end: int, counts: dict[str, float]) -> Sample:
+        """A window in which steps and updates were only counted. After it, learning has just turned into acting."""
         self._fresh([], False)
         self._end_run(False)
-        before = dict(self._env_steps)
-        for env, which, calls in rest.ended:
-            self._env_steps[env] = before.get(env, 0) + calls
-            self._end_episode(env, which)
-        for env, calls in rest.calls.items():
-            self._env_steps[env] = before.get(env, 0) + calls
-        self._counts[ENV_STEPS] += rest.steps
-        self._counts[UPDATES] += rest.updates
+        for kind, _, _, first, second in log:
+            if kind == STEPPED:
+                self._env_steps[first] += 1
+                self._counts[ENV_STEPS] += second
+            elif kind == ENDED:
+                self._end_episode(first, second)
+            else:
+                self._counts[UPDATES] += 1
         for what, number in counts.items():
             self._counts[what] += number
         self._pending = [_Pending(_AFTER_UPDATE)]

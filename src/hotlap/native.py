@@ -1,0 +1,50 @@
+"""Compiles C sources into shared libraries, which are kept under the user's cache folder by the hash of what they depend on."""
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from hotlap.errors import KernelError
+
+NO_COMPILER = "no C compiler found (looked for $CC, cc, gcc, clang): install one to run the fast kernel"
+
+
+def compiler() -> list[str] | None:
+    """The command of the C compiler: $CC (which may have arguments), or the first of cc, gcc, clang on the path."""
+    candidates = [os.environ["CC"]] if os.environ.get("CC") else ["cc", "gcc", "clang"]
+    commands = (shlex.split(candidate) for candidate in candidates)
+    return next((command for command in commands if command and shutil.which(command[0])), None)
+
+
+def compiler_version(command: list[str]) -> str:
+    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+
+
+def library(name: str, *dependencies: str) -> Path:
+    """Where a library is kept that depends on all this."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "hotlap" / "kernels" / f"{name}-{digest(*dependencies)}.so"
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def build(path: Path, what: str, cc: list[str], arguments: list[str]) -> None:
+    """Compile a library, unless it is there. `what` names it for people."""
+    if path.exists():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            built = Path(folder) / path.name
+            result = subprocess.run([*cc, *arguments, "-o", str(built)], capture_output=True, text=True, check=False)
+            if result.returncode:
+                raise KernelError(f"{shlex.join(cc)} could not compile {what}:\n{result.stderr.strip()}")
+            built.replace(path)  # atomic: two processes may build at once
+    except OSError as error:
+        raise KernelError(f"cannot write the kernel cache {path.parent}: {error.strerror}") from error

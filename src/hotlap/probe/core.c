@@ -1,0 +1,421 @@
+/* The common path of the hottest hooks: a module's call, an environment's step, a function that is a stage as a whole.
+
+   Between two operations of a training loop, Python code that runs once is out of the caches and costs ten times what it
+   costs in a tight loop. These hooks do in C what nearly every call needs, and hand the rest to the Python hook that each of
+   them stands for (`slow`), which is complete by itself: on a machine without a compiler it does everything. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <structmember.h>
+#include <time.h>
+
+/* -- what hooks and events share -- */
+
+typedef struct {
+    PyObject_HEAD
+    char active, inside, resting, updated, counting, look, touched;
+    unsigned long thread;
+    long long due, late, env_steps, syncs;
+    PyObject *region;
+    int64_t *log;
+    Py_ssize_t size, capacity; /* in numbers */
+} State;
+
+static PyTypeObject StateType, HookType;
+static PyObject *empty, *step_path, *s_num_envs, *s_shape, *s_call_impl, *s_compiled, *s_note_syncs;
+
+static int64_t now(void) {
+#ifdef __APPLE__
+    return (int64_t)clock_gettime_nsec_np(CLOCK_UPTIME_RAW);
+#else
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+#endif
+}
+
+static int append(State *s, int64_t kind, int64_t begin, int64_t end, int64_t first, int64_t second) {
+    if (s->size + 5 > s->capacity) {
+        Py_ssize_t capacity = s->capacity ? 2 * s->capacity : 5 * 1024;
+        int64_t *log = PyMem_Realloc(s->log, (size_t)capacity * sizeof(int64_t));
+        if (log == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        s->log = log;
+        s->capacity = capacity;
+    }
+    int64_t *to = s->log + s->size;
+    to[0] = kind, to[1] = begin, to[2] = end, to[3] = first, to[4] = second;
+    s->size += 5;
+    return 0;
+}
+
+static void set_region(State *s, PyObject *path) {
+    PyObject *old = s->region;
+    s->region = Py_NewRef(path);
+    Py_XDECREF(old);
+}
+
+static PyObject *State_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    State *s = (State *)type->tp_alloc(type, 0);
+    if (s != NULL) s->region = Py_NewRef(empty);
+    return (PyObject *)s;
+}
+
+static void State_dealloc(State *s) {
+    PyMem_Free(s->log);
+    Py_XDECREF(s->region);
+    Py_TYPE(s)->tp_free((PyObject *)s);
+}
+
+static PyObject *State_emit(State *s, PyObject *const *args, Py_ssize_t count) {
+    int64_t numbers[5] = {0};
+    if (count < 3 || count > 5) {
+        PyErr_SetString(PyExc_TypeError, "an event has three to five numbers");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) numbers[i] = PyLong_AsLongLong(args[i]);
+    if (PyErr_Occurred() || append(s, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *State_take(State *s, PyObject *unused) {
+    PyObject *bytes = PyBytes_FromStringAndSize((const char *)s->log, s->size * (Py_ssize_t)sizeof(int64_t));
+    if (bytes != NULL) s->size = 0;
+    return bytes;
+}
+
+static PyMethodDef State_methods[] = {
+    {"emit", (PyCFunction)(void (*)(void))State_emit, METH_FASTCALL, "Append an event: its kind, begin, end, and up to two numbers."},
+    {"take", (PyCFunction)State_take, METH_NOARGS, "The events since the last time, as bytes."},
+    {NULL}};
+
+static PyMemberDef State_members[] = {
+    {"active", T_BOOL, offsetof(State, active)},
+    {"inside", T_BOOL, offsetof(State, inside)},
+    {"resting", T_BOOL, offsetof(State, resting)},
+    {"updated", T_BOOL, offsetof(State, updated)},
+    {"counting", T_BOOL, offsetof(State, counting)},
+    {"look", T_BOOL, offsetof(State, look)},
+    {"touched", T_BOOL, offsetof(State, touched)},
+    {"thread", T_ULONG, offsetof(State, thread)},
+    {"due", T_LONGLONG, offsetof(State, due)},
+    {"late", T_LONGLONG, offsetof(State, late)},
+    {"env_steps", T_LONGLONG, offsetof(State, env_steps)},
+    {"syncs", T_LONGLONG, offsetof(State, syncs)},
+    {"region", T_OBJECT, offsetof(State, region)},
+    {NULL}};
+
+static PyTypeObject StateType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "hotlap_core.State",
+    .tp_basicsize = sizeof(State),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = State_new,
+    .tp_dealloc = (destructor)State_dealloc,
+    .tp_methods = State_methods,
+    .tp_members = State_members,
+};
+
+/* -- hooks -- */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *dict, *weakrefs;
+    State *state;
+    PyObject *original, *slow;
+    PyObject *helper; /* FORWARD: torch.is_grad_enabled. STEP: what looks at a result. REGION: the stage's path. */
+    int64_t kind;     /* of the events; with gradients it is one more */
+    int64_t number;   /* REGION: of the path. STEP: whether `num_envs` says how many steps one call makes. */
+    int special;      /* FORWARD: whether the original is torch's own call. REGION: whether it is an evaluation. */
+} Hook;
+
+static int flush_syncs(State *s, PyObject *inside) {
+    if (s->syncs == 0) return 0;
+    PyObject *args[] = {(PyObject *)s, inside};
+    PyObject *done = PyObject_VectorcallMethod(s_note_syncs, args, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* After the original: report the event whatever happened; an error of the original's stays as it is. */
+#define KEEPING_ERROR(statement)                     \
+    do {                                             \
+        PyObject *type_, *value_, *trace_;           \
+        PyErr_Fetch(&type_, &value_, &trace_);       \
+        statement;                                   \
+        if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL); \
+        PyErr_Restore(type_, value_, trace_);        \
+    } while (0)
+
+static int64_t rows_of(PyObject *const *args, Py_ssize_t count) {
+    PyObject *first = count > 1 ? args[1] : NULL;
+    int64_t rows = 0;
+    if (first == NULL) return 0;
+    if (PyDict_Check(first)) {
+        Py_ssize_t position = 0;
+        PyObject *key;
+        if (!PyDict_Next(first, &position, &key, &first)) return 0;
+    }
+    PyObject *shape = PyObject_GetAttr(first, s_shape);
+    if (shape != NULL && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape)) rows = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, 0));
+    Py_XDECREF(shape);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        rows = 0;
+    }
+    return rows;
+}
+
+static PyObject *call_module(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    if (!h->special) return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
+    PyObject *compiled = PyObject_GetAttr(args[0], s_compiled);
+    if (compiled == NULL) return NULL;
+    PyObject *result;
+    if (compiled == Py_None)
+        result = PyObject_VectorcallMethod(s_call_impl, args, nargsf, kwnames);
+    else
+        result = PyObject_Vectorcall(compiled, args + 1, (size_t)(PyVectorcall_NARGS(nargsf) - 1), kwnames);
+    Py_DECREF(compiled);
+    return result;
+}
+
+static PyObject *forward(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    State *s = h->state;
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+    if (s->inside && count) return call_module(h, args, nargsf, kwnames);
+    if (!count || s->look || kwnames || s->thread != PyThread_get_thread_ident())
+        return PyObject_Vectorcall(h->slow, args, nargsf, kwnames);
+    if (flush_syncs(s, Py_False)) return NULL;
+    s->inside = 1;
+    int64_t begin = now();
+    PyObject *result = call_module(h, args, nargsf, NULL);
+    int64_t end = now();
+    s->inside = 0;
+    KEEPING_ERROR({
+        PyObject *gradients = PyObject_CallNoArgs(h->helper);
+        append(s, h->kind + (gradients == Py_True), begin, end, rows_of(args, count), 0);
+        Py_XDECREF(gradients);
+        flush_syncs(s, Py_True);
+    });
+    return result;
+}
+
+/* Whether this says plainly that no episode ended: False, or an array of bytes that are all zero. */
+static int is_quiet(PyObject *done) {
+    if (done == Py_False) return 1;
+    if (done == Py_True || !PyObject_CheckBuffer(done)) return 0;
+    Py_buffer view;
+    if (PyObject_GetBuffer(done, &view, PyBUF_CONTIG_RO)) {
+        PyErr_Clear();
+        return 0;
+    }
+    int quiet = view.itemsize == 1;
+    for (Py_ssize_t i = 0; quiet && i < view.len; i++) quiet = ((const char *)view.buf)[i] == 0;
+    PyBuffer_Release(&view);
+    return quiet;
+}
+
+static int64_t num_envs(PyObject *env) {
+    PyObject *number = PyObject_GetAttr(env, s_num_envs);
+    int64_t steps = number ? PyLong_AsLongLong(number) : 1;
+    Py_XDECREF(number);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        steps = 1;
+    }
+    return steps;
+}
+
+/* The numbers of the episodes that ended, or NULL, and how many steps that was. */
+static PyObject *look_at(Hook *h, PyObject *const *args, Py_ssize_t count, PyObject *result, int64_t *steps) {
+    Py_ssize_t size = PyTuple_CheckExact(result) ? PyTuple_GET_SIZE(result) : 0;
+    if (h->number && (size == 4 || size == 5) && is_quiet(PyTuple_GET_ITEM(result, 2)) &&
+        (size == 4 || is_quiet(PyTuple_GET_ITEM(result, 3)))) {
+        *steps = num_envs(args[0]);
+        return NULL;
+    }
+    long long syncs = h->state->syncs;
+    PyObject *found = PyObject_CallFunctionObjArgs(h->helper, args[0], count > 1 ? args[1] : Py_None, result, NULL);
+    h->state->syncs = syncs; /* looking at the result is not the script's doing */
+    if (found == NULL) return NULL;
+    *steps = PyLong_AsLongLong(PyTuple_GET_ITEM(found, 0));
+    PyObject *ended = PySequence_Fast(PyTuple_GET_ITEM(found, 1), "a sequence of numbers");
+    Py_DECREF(found);
+    return ended;
+}
+
+static void stepped(Hook *h, PyObject *const *args, Py_ssize_t count, PyObject *result, int64_t begin, int64_t end) {
+    State *s = h->state;
+    int64_t steps = 0, env = (int64_t)(intptr_t)args[0];
+    PyObject *ended = result ? look_at(h, args, count, result, &steps) : NULL;
+    if (s->counting) s->env_steps += steps;
+    append(s, h->kind, begin, end, env, s->counting ? steps : 0);
+    for (Py_ssize_t i = 0; ended && i < PySequence_Fast_GET_SIZE(ended); i++)
+        append(s, h->kind + 4, end, end, env, PyLong_AsLongLong(PySequence_Fast_GET_ITEM(ended, i)));
+    Py_XDECREF(ended);
+}
+
+static PyObject *step(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    State *s = h->state;
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+    int at_rest = s->resting && PyUnicode_GET_LENGTH(s->region) == 0;
+    if ((s->inside && !at_rest) || !count || s->thread != PyThread_get_thread_ident())
+        return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
+    int64_t begin = now();
+    if (s->look || kwnames || (s->updated && begin >= s->due) || (!s->resting && begin >= s->late))
+        return PyObject_Vectorcall(h->slow, args, nargsf, kwnames);
+    s->updated = 0;
+    if (!at_rest && flush_syncs(s, Py_False)) return NULL;
+    s->inside = 1;
+    set_region(s, step_path);
+    PyObject *result = PyObject_Vectorcall(h->original, args, nargsf, NULL);
+    int64_t end = now();
+    set_region(s, empty);
+    if (!at_rest) s->inside = 0;
+    s->touched = 1;
+    KEEPING_ERROR({
+        stepped(h, args, count, result, begin, end);
+        if (!at_rest) flush_syncs(s, Py_True);
+    });
+    return result;
+}
+
+static PyObject *region(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    State *s = h->state;
+    if (s->inside) {
+        int outermost = h->special && s->resting && PyUnicode_GET_LENGTH(s->region) == 0;
+        return PyObject_Vectorcall(outermost ? h->slow : h->original, args, nargsf, kwnames);
+    }
+    if (s->thread != PyThread_get_thread_ident()) return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
+    if (flush_syncs(s, Py_False)) return NULL;
+    s->inside = 1;
+    set_region(s, h->helper);
+    int64_t begin = now();
+    PyObject *result = PyObject_Vectorcall(h->original, args, nargsf, kwnames);
+    int64_t end = now();
+    s->inside = 0;
+    set_region(s, empty);
+    KEEPING_ERROR({
+        append(s, h->kind, begin, end, h->number, 0);
+        flush_syncs(s, Py_True);
+    });
+    return result;
+}
+
+static PyObject *make(PyObject *args, vectorcallfunc call) {
+    Hook *h = PyObject_GC_New(Hook, &HookType);
+    if (h == NULL) return NULL;
+    memset((char *)h + sizeof(PyObject), 0, sizeof(Hook) - sizeof(PyObject));
+    long long kind, number;
+    if (!PyArg_ParseTuple(args, "O!OOOLLp", &StateType, &h->state, &h->original, &h->slow, &h->helper, &kind, &number, &h->special)) {
+        h->state = NULL, h->original = h->slow = h->helper = NULL;
+        Py_DECREF(h);
+        return NULL;
+    }
+    h->kind = kind, h->number = number;
+    Py_INCREF(h->state), Py_INCREF(h->original), Py_INCREF(h->slow), Py_INCREF(h->helper);
+    h->vectorcall = call;
+    PyObject_GC_Track(h);
+    return (PyObject *)h;
+}
+
+static PyObject *make_forward(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)forward); }
+static PyObject *make_step(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)step); }
+static PyObject *make_region(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)region); }
+
+static int Hook_traverse(Hook *h, visitproc visit, void *arg) {
+    Py_VISIT(h->dict);
+    Py_VISIT(h->state);
+    Py_VISIT(h->original);
+    Py_VISIT(h->slow);
+    Py_VISIT(h->helper);
+    return 0;
+}
+
+static int Hook_clear(Hook *h) {
+    Py_CLEAR(h->dict);
+    Py_CLEAR(h->state);
+    Py_CLEAR(h->original);
+    Py_CLEAR(h->slow);
+    Py_CLEAR(h->helper);
+    return 0;
+}
+
+static void Hook_dealloc(Hook *h) {
+    PyObject_GC_UnTrack(h);
+    if (h->weakrefs) PyObject_ClearWeakRefs((PyObject *)h);
+    Hook_clear(h);
+    PyObject_GC_Del(h);
+}
+
+static PyObject *Hook_bind(PyObject *h, PyObject *instance, PyObject *type) {
+    return instance == NULL || instance == Py_None ? Py_NewRef(h) : PyMethod_New(h, instance);
+}
+
+/* A hook looks like the function it stands for. */
+static PyObject *Hook_getattr(PyObject *h, PyObject *name) {
+    PyObject *found = PyObject_GenericGetAttr(h, name);
+    if (found == NULL && PyErr_ExceptionMatches(PyExc_AttributeError) && ((Hook *)h)->original) {
+        PyErr_Clear();
+        found = PyObject_GetAttr(((Hook *)h)->original, name);
+    }
+    return found;
+}
+
+static PyObject *Hook_class(PyObject *h, void *unused) { return PyObject_GetAttrString(((Hook *)h)->original, "__class__"); }
+
+static PyObject *Hook_reduce(PyObject *h, PyObject *unused) { return PyObject_GetAttrString(h, "__qualname__"); }
+
+static PyMethodDef Hook_methods[] = {
+    {"__reduce__", Hook_reduce, METH_NOARGS, "Functions are pickled by name."},
+    {NULL}};
+
+static PyGetSetDef Hook_getset[] = {
+    {"__class__", Hook_class, NULL, "That of the function it stands for."},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+    {NULL}};
+
+static PyTypeObject HookType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "hotlap_core.Hook",
+    .tp_basicsize = sizeof(Hook),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Hook, vectorcall),
+    .tp_dictoffset = offsetof(Hook, dict),
+    .tp_weaklistoffset = offsetof(Hook, weakrefs),
+    .tp_traverse = (traverseproc)Hook_traverse,
+    .tp_clear = (inquiry)Hook_clear,
+    .tp_dealloc = (destructor)Hook_dealloc,
+    .tp_descr_get = Hook_bind,
+    .tp_getattro = Hook_getattr,
+    .tp_setattro = PyObject_GenericSetAttr,
+    .tp_methods = Hook_methods,
+    .tp_getset = Hook_getset,
+};
+
+static PyMethodDef methods[] = {
+    {"forward", make_forward, METH_VARARGS, "(state, original, slow, is_grad_enabled, kind, 0, is torch's own call)"},
+    {"step", make_step, METH_VARARGS, "(state, original, slow, look, kind, num_envs counts, False)"},
+    {"region", make_region, METH_VARARGS, "(state, original, slow, path, kind, number of the path, is an evaluation)"},
+    {NULL}};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "hotlap_core", NULL, -1, methods};
+
+PyMODINIT_FUNC PyInit_hotlap_core(void) {
+    empty = PyUnicode_InternFromString("");
+    step_path = PyUnicode_InternFromString("collect/env_step");
+    s_num_envs = PyUnicode_InternFromString("num_envs");
+    s_shape = PyUnicode_InternFromString("shape");
+    s_call_impl = PyUnicode_InternFromString("_call_impl");
+    s_compiled = PyUnicode_InternFromString("_compiled_call_impl");
+    s_note_syncs = PyUnicode_InternFromString("note_syncs");
+    if (PyType_Ready(&StateType) || PyType_Ready(&HookType)) return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    if (module && (PyModule_AddObjectRef(module, "State", (PyObject *)&StateType) || PyModule_AddObjectRef(module, "Hook", (PyObject *)&HookType)))
+        Py_CLEAR(module);
+    return module;
+}

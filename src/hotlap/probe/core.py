@@ -1,0 +1,105 @@
+"""The hottest part of the probe: core.c, compiled on first use; or the same in Python, on machines where that cannot be.
+
+A hook is made from the Python hook that does everything (`slow`) and what its common path needs; without core.c it is that
+Python hook.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import sysconfig
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hotlap import native
+from hotlap.errors import KernelError
+
+Call = Callable[..., Any]
+Make = Callable[..., Call]
+
+
+class PythonState:
+    """What hooks and events share. `log` is events of five numbers each."""
+
+    __slots__ = (
+        "active",
+        "counting",
+        "due",
+        "env_steps",
+        "inside",
+        "late",
+        "log",
+        "look",
+        "region",
+        "resting",
+        "syncs",
+        "thread",
+        "touched",
+        "updated",
+    )
+
+    active: bool
+    counting: bool  # whether environments' steps count; an adapter that knows better counts by itself
+    due: int  # a window may end from here on, a rest ends
+    env_steps: int  # since the start
+    inside: bool
+    late: int  # a window ends from here on
+    look: bool  # whether hooks should note the types of the data they see, once per window
+    region: str  # the stage that is open, as a whole
+    resting: bool
+    syncs: int  # synchronising calls since the last event
+    thread: int
+    touched: bool  # whether an environment stepped in this window
+    updated: bool  # whether something was learned since the last step
+
+    def __init__(self) -> None:
+        self.log = array("q")
+
+    def emit(self, kind: int, begin: int, end: int, first: int = 0, second: int = 0) -> None:
+        self.log.extend((kind, begin, end, first, second))
+
+    def take(self) -> bytes:
+        log, self.log = self.log, array("q")
+        return log.tobytes()
+
+
+def _load() -> Any:
+    """core.c as a module, or None."""
+    if os.environ.get("HOTLAP_CORE") == "python":
+        return None
+    source = Path(__file__).with_name("core.c")
+    flags = ["-std=gnu11", "-O2", "-fPIC", "-shared", *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else [])]
+    with suppress(KernelError, OSError, ImportError):
+        path = native.library("core", source.read_text(), *flags, sys.version, sysconfig.get_platform())
+        if not path.exists():
+            if (cc := native.compiler()) is None:
+                return None
+            native.build(path, "core.c", cc, [*flags, f"-I{sysconfig.get_path('include')}", str(source)])
+        loader = importlib.machinery.ExtensionFileLoader("hotlap_core", str(path))
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader("hotlap_core", loader))  # type: ignore[arg-type]
+        loader.exec_module(module)
+        return module
+    return None
+
+
+def _maker(name: str) -> Make:
+    fast = getattr(_native, name, None)
+
+    def make(state: Any, original: Call, slow: Call, *options: Any) -> Call:
+        """What the script's own file defines may travel to a worker by value, and only Python functions can."""
+        of_script = getattr(original, "__module__", None) in ("__main__", "__mp_main__")
+        return slow if fast is None or of_script else fast(state, original, slow, *options)
+
+    return make
+
+
+_native = _load()
+forward, step, region = map(_maker, ("forward", "step", "region"))
+if TYPE_CHECKING:
+    State = PythonState
+else:
+    State = _native.State if _native else PythonState
