@@ -16,8 +16,8 @@ from typing import Any
 from side_by_side import err, save, speedup
 
 SCRIPTS = Path(__file__).with_name("scripts")
-STEPS = {"sb3_ppo.py": 61_440, "plain_ppo.py": 61_440}
-ROUNDS, PEER_ROUNDS = 16, 4  # other profilers cost far more than the noise, and need fewer rounds to show it
+STEPS = {"sb3_ppo.py": 40_960, "plain_ppo.py": 40_960}
+ROUNDS, PEER_ROUNDS = 12, 4  # other profilers cost far more than the noise, and need fewer rounds to show it
 GOALS = {"hotlap": 1.06, "hotlap without lines": 1.03}
 BIN = Path(sys.executable).parent
 
