@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "compare_nets": "hotlap.networks",
     "make_vec": "hotlap.vector",
     "load": "hotlap.record",
     "profile": "hotlap.probe.notebook",
     "StageClock": "hotlap.clock",
 }
-__all__ = ["StageClock", "__version__", "load", "make_vec", "profile"]
+__all__ = ["StageClock", "__version__", "compare_nets", "load", "make_vec", "profile"]
 
 if TYPE_CHECKING:
     from hotlap.clock import StageClock
+    from hotlap.networks import compare_nets
     from hotlap.probe.notebook import profile
     from hotlap.record import load
     from hotlap.vector import make_vec

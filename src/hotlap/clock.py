@@ -31,6 +31,7 @@ import numpy as np
 from hotlap.stages import LOG, STAGES
 
 ENV_STEPS, UPDATES, EPISODES = "env_steps", "updates", "episodes"  # what is counted, apart from each other
+ITERATIONS, WINDOWS = "iterations", "windows"  # a script has windows, whose length means nothing
 MAX_EVENTS = 25_000  # spans kept per traced iteration
 
 _OFF: AbstractContextManager[None] = nullcontext()

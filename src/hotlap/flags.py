@@ -65,8 +65,13 @@ def _saved_config(system: Any, resume: str) -> Any:
     unknown = sorted(set(saved["config"]) - {field.name for field in dataclasses.fields(kind)})
     if unknown:
         raise UsageError(f"{resume} was made by another version of hotlap: unknown config fields {', '.join(unknown)}")
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in saved["config"].items()}
-    return kind(**values)
+    return config_from(system, saved["config"])
+
+
+def config_from(system: Any, values: dict[str, Any]) -> Any:
+    """A system's config from plain data, in which tuples are lists."""
+    kind = type(system.presets["fast"])
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
 def is_script(argv: list[str]) -> bool:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hotlap.clock import Sample
+from hotlap.clock import UPDATES, Sample
 from hotlap.errors import RecordError
 
 SCHEMA = "hotlap.run/1"
@@ -152,6 +152,23 @@ class Run:
     def phase(self, *names: str) -> list[Sample]:
         """Samples of the given phases."""
         return [line.sample for line in self.lines if line.phase in names]
+
+    def steady(self) -> tuple[int, list[Sample]]:
+        """How many samples are warm-up, and the rest: the samples that numbers are taken from.
+
+        Before the change point that ends warm-up, and in training before learning has begun, nothing counts.
+        """
+        from hotlap import stats
+
+        training = self.header["verb"] == "train"
+        samples = self.phase("train", "traced") if training else self.phase("measured")
+        begun = 0
+        if training:
+            learning = [i for i, sample in enumerate(samples) if sample.counts.get(UPDATES)]
+            begun = learning[0] + 1 if learning else 0
+        rest = samples[begun:]
+        late = stats.warmup_end([sample.wall for sample in rest]) if rest else 0
+        return len(self.phase("warmup")) + begun + late, rest[late:]
 
     def show(self, breakdown: bool = True) -> None:
         """Print the report."""

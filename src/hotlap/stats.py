@@ -4,12 +4,13 @@ Intervals are bootstrap percentile intervals: times are skewed, so nothing here 
 choice is seeded, so a report rebuilt from a record shows the same digits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2_000
@@ -156,3 +157,92 @@ def _percentiles(values: Floats, level: float) -> tuple[float, float]:
     tail = 50 * (1 - level)
     low, high = np.percentile(values, [tail, 100 - tail])
     return float(low), float(high)
+
+
+# -- comparisons --
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How much two things differ, on the scale of what was given (differences of logarithms, mostly)."""
+
+    value: float
+    low: float
+    high: float
+    smallest: float  # an effect of this size would have been found four times out of five
+    rounds: int
+    pairs: int
+
+    @property
+    def width(self) -> float:
+        return (self.high - self.low) / 2
+
+
+def rounds_effect(rounds: Sequence[ArrayLike], level: float = 0.95) -> Effect:
+    """The mean over rounds of each round's median difference, with Student's interval over rounds.
+
+    A round is a set of fresh processes whose blocks took turns; `rounds` holds the differences of its pairs. Blocks of one
+    process share its luck (memory layout, a neighbour on the machine), so only rounds are independent. With the few rounds that
+    a comparison can afford, percentiles of a bootstrap cannot reach 95%; Student's t does, because medians of many pairs are
+    nearly normal. Rounds that agree by chance more than their own pairs allow do not narrow the interval.
+    """
+    pairs = [_floats(differences) for differences in rounds]
+    medians = np.array([np.median(x) for x in pairs])
+    count, total = len(medians), sum(map(len, pairs))
+    value = float(medians.mean())
+    if count < 2:
+        return Effect(value, -np.inf, np.inf, np.inf, count, total)
+    between = medians.var(ddof=1) / count
+    within = sum((1.4826 * np.median(np.abs(x - np.median(x)))) ** 2 * (np.pi / 2) / len(x) for x in pairs) / count**2
+    error = float(np.sqrt(max(between, within)))
+    critical = float(stdtrit(count - 1, (1 + level) / 2))
+    smallest = (critical + float(stdtrit(count - 1, 0.8))) * error
+    return Effect(value, value - critical * error, value + critical * error, smallest, count, total)
+
+
+def series_effect(a: ArrayLike, b: ArrayLike, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Effect:
+    """Difference of the medians of two series that were not measured together, with a block bootstrap interval.
+
+    Neighbours in a series depend on each other, so blocks of them are drawn. What differs between two processes, or two days,
+    is not in the interval: it cannot be known from one series each.
+    """
+    x, y = _floats(a), _floats(b)
+    drawn = [_block_medians(values, resamples, seed + i) for i, values in enumerate((x, y))]
+    value = float(np.median(x) - np.median(y))
+    differences = drawn[0] - drawn[1]
+    low, high = _percentiles(differences, level)
+    error = float(differences.std())
+    normal = NormalDist()
+    return Effect(value, low, high, (normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(0.8)) * error, 1, min(len(x), len(y)))
+
+
+def _block_medians(x: Floats, resamples: int, seed: int) -> Floats:
+    size = max(1, round(len(x) ** (1 / 3)))
+    count = -(-len(x) // size)
+    starts = np.random.default_rng(seed).integers(0, len(x) - size + 1, (resamples, count))
+    index = (starts[:, :, None] + np.arange(size)).reshape(resamples, -1)[:, : len(x)]
+    return np.asarray(np.median(x[index], axis=1))
+
+
+def power_law(work: ArrayLike, cost: ArrayLike) -> tuple[float, tuple[float, float]]:
+    """The exponent p of cost ~ work^p by least squares on logarithms, with its 95% interval."""
+    x, y = np.log(_floats(work)), np.log(_floats(cost))
+    if len(x) < 3 or np.ptp(x) == 0:
+        raise ValueError("a power law needs three amounts of work that differ")
+    slope, intercept = np.polyfit(x, y, 1)
+    residual = y - (slope * x + intercept)
+    error = float(np.sqrt(residual @ residual / (len(x) - 2) / ((x - x.mean()) ** 2).sum()))
+    critical = float(stdtrit(len(x) - 2, 0.975))
+    return float(slope), (float(slope - critical * error), float(slope + critical * error))
+
+
+def amdahl(share: float, times: float) -> float:
+    """How many times faster the whole gets when a part with this share gets that many times faster."""
+    left = 1 - share + share / times
+    return 1 / left if left > 0 else float("inf")
+
+
+def series_error(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> float:
+    """Standard error of the median of a series whose neighbours depend on each other; 0 for one value."""
+    x = _floats(values)
+    return float(_block_medians(x, resamples, seed).std()) if len(x) > 1 else 0.0

@@ -28,7 +28,7 @@ def main() -> None:
     sys.argv = [spec["script"], *sys.argv[2:]]
     recorder.begin()
     with watched_output(EVENTS):
-        code, error = _execute(spec)
+        code, error = execute(spec)
     if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
         fields = recorder.end()
         status = "failed" if error else "interrupted" if code == 130 else "done"
@@ -38,7 +38,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def _execute(spec: dict[str, Any]) -> tuple[int, str | None]:
+def execute(spec: dict[str, Any]) -> tuple[int, str | None]:
     """Run the script as Python would; its exit code, and its error if it raised one."""
     try:
         if spec["module"]:

@@ -43,8 +43,7 @@ from hotlap.probe.timeline import (
     number_of,
 )
 
-WINDOW = 0.25  # seconds: shorter iterations are joined to windows of at least this length
-IDLE_WINDOW = 0.5  # seconds: the length of windows before anything has been learned, and of windows of workers
+WINDOW = 0.25  # seconds: shorter iterations are joined to windows of this length; of twice that where nothing is learned
 LONGEST = 30.0  # seconds: a window ends at the next step whatever happens
 
 
@@ -71,18 +70,23 @@ class Events(State):
         "restless",
         "timeline",
         "types",
+        "window",
     )
 
     def __init__(self, now: Callable[[], int] = time.perf_counter_ns) -> None:
         super().__init__()
         self.now = now
         self.types: dict[str, str] = {}
+        self.window = WINDOW
         self.restless = False  # whether there are hooks that do not know how to count at rest
         self._begin(lambda _: None, 0, worker=False)
         self.inside, self.active = True, False
 
-    def start(self, on_window: Callable[[Sample], None], origin: int | None = None, worker: bool = False) -> None:
+    def start(
+        self, on_window: Callable[[Sample], None], origin: int | None = None, worker: bool = False, window: float = WINDOW
+    ) -> None:
         """Begin to measure the calling thread. `origin` is when the run began; a worker's windows end by time alone."""
+        self.window = window
         self._begin(on_window, self.now() if origin is None else origin, worker)
         self.inside, self.active = False, True
 
@@ -294,9 +298,9 @@ class Events(State):
     def _open_window(self) -> None:
         now = self.now()
         self.timeline.open(now)
-        self.due = now + int(WINDOW * 1e9)
+        self.due = now + int(self.window * 1e9)
         idle = self._worker or not self._learned or not self.touched
-        self.late = now + int((IDLE_WINDOW if idle else LONGEST) * 1e9)
+        self.late = now + int((2 * self.window if idle else LONGEST) * 1e9)
         self.touched = False
 
 

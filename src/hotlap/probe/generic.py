@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from hotlap import stages
-from hotlap.probe import core
+from hotlap.probe import core, delays
 from hotlap.probe.events import Events
 from hotlap.probe.hooks import Around, Patch, as_region, as_wait, wrap, wrap_family
 from hotlap.probe.timeline import BACKWARD, ENDED, EVALUATING, FORWARD, GRADIENTS, OPTIMIZE, RESET, RESETTING, STEP, STEPPED
@@ -26,6 +26,8 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
     _patch_modules(torch, events)
 
     def around_backward(original: Callable[..., Any]) -> Callable[..., Any]:
+        original = delays.slowed(GRADIENTS, original)
+
         def call(*args: Any, **kwargs: Any) -> Any:
             if not (begin := events.begin(GRADIENTS)):
                 return original(*args, **kwargs)
@@ -50,7 +52,12 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
 
     hooks = importlib.import_module("torch.optim.optimizer")
     hooks.register_optimizer_step_pre_hook(step_begins)
-    hooks.register_optimizer_step_post_hook(lambda *_: events.optimizer_ended(open_steps.pop() if open_steps else 0))
+
+    def step_ends(*_: Any) -> None:
+        delays.spin(OPTIMIZE)
+        events.optimizer_ended(open_steps.pop() if open_steps else 0)
+
+    hooks.register_optimizer_step_post_hook(step_ends)
     _patch_copies(torch, events)
 
 
@@ -69,6 +76,8 @@ def _patch_modules(torch: ModuleType, events: Events) -> None:
         return int(shape[0]) if shape else 0
 
     def around_forward(original: Callable[..., Any]) -> Callable[..., Any]:
+        original = delays.slowed_pass(original, is_grad_enabled)
+
         def seen(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if get_ident() != events.thread:
                 return original(module, *args, **kwargs)
@@ -221,6 +230,7 @@ def patch_environments(
             return 1, _NONE
 
     def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
+        original = delays.slowed(STEP, original)
         now = events.now
 
         def at_rest() -> bool:

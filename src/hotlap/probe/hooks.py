@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from hotlap import stages
-from hotlap.probe import core
+from hotlap.probe import core, delays
 from hotlap.probe.events import Events
 from hotlap.probe.timeline import REGION, WAIT, WAITED, number_of
 
@@ -129,6 +129,8 @@ def as_region(events: Events, path: str) -> Around:
     number = number_of(path)
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        original = delays.slowed(path, original)
+
         def call(*args: Any, **kwargs: Any) -> Any:
             if events.resting and path == stages.EVALUATE and not events.region:
                 return at_rest(*args, **kwargs)
@@ -169,6 +171,7 @@ def as_wait(events: Events, path: str = WAIT) -> Around:
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
+            delays.note_wait()
             if events.inside:
                 if not events.in_environment():
                     return original(*args, **kwargs)

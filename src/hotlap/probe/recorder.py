@@ -37,6 +37,14 @@ def install() -> None:
         os.register_at_fork(after_in_child=_forked)
 
 
+def see_workers() -> None:
+    """Python processes that this one starts from now on run `site/sitecustomize.py`."""
+    folder = str(Path(__file__).with_name("site"))
+    paths = os.environ.get("PYTHONPATH", "")
+    if folder not in paths.split(os.pathsep):
+        os.environ["PYTHONPATH"] = folder + (os.pathsep + paths if paths else "")
+
+
 class Recorder:
     """The script's own windows: warm-up until learning has begun and `warmup` windows more, one traced, then measured ones."""
 
@@ -57,10 +65,7 @@ class Recorder:
         """Start measuring this thread; worker processes that start from now on report too."""
         EVENTS.start(self.write)
         os.environ[PROBE] = json.dumps({"run": self.spec["run"], "origin": EVENTS.origin})
-        folder = str(Path(__file__).with_name("site"))
-        paths = os.environ.get("PYTHONPATH", "")
-        if folder not in paths.split(os.pathsep):
-            os.environ["PYTHONPATH"] = folder + (os.pathsep + paths if paths else "")
+        see_workers()
 
     def end(self) -> dict[str, Any]:
         """Stop measuring; what the header of the record should say."""

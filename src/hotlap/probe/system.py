@@ -64,7 +64,7 @@ def profile(
     """Measure a system's training, or its bare environments. Ctrl-C keeps what was measured."""
     clock = StageClock.for_device(config.device, options.ranges)
     with closing(system.make_env(config)) as env:
-        work = (_bare_env if options.env_only else _training)(system, config, env, clock)
+        work = work_of(system, config, env, clock, options.env_only)
         run = Run.create(
             "profile",
             system.name,
@@ -94,6 +94,11 @@ def profile(
                 run.update(functions=_profile_functions(work, run.path / "profile.pstats"))
             run.finish("interrupted" if stop.is_set() else "done")
     return run
+
+
+def work_of(system: System, config: Any, env: Any, clock: StageClock, env_only: bool) -> Work:
+    """A system's training, or its bare environments."""
+    return (_bare_env if env_only else _training)(system, config, env, clock)
 
 
 def _training(system: System, config: Any, env: Any, clock: StageClock) -> Work:

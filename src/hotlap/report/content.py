@@ -33,14 +33,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Notes:
-    """Lines that the reader must not miss."""
+    """Lines that the reader must not miss: warnings, or the result itself."""
 
     lines: list[str]
+    kind: str = "warning"  # or "result"
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure, for renderers that can draw: kind is "area", "lines" or "icicle"."""
+    """A figure, for renderers that can draw: kind is "area", "lines", "dots" or "icicle"."""
 
     title: str
     kind: str
@@ -50,6 +51,8 @@ class Plot:
     series: dict[str, list[float]] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)  # icicle: path -> parent path
     labels: dict[str, str] = field(default_factory=dict)  # icicle: path -> its value in words
+    log: bool = False  # lines: both axes by powers
+    bands: dict[str, tuple[float, float, float]] = field(default_factory=dict)  # dots: series -> estimate, low, high
 
 
 Section = Table | Notes | Plot
@@ -66,6 +69,10 @@ def _sections(doc: dict[str, Any], breakdown: bool) -> list[Section]:
     if doc["stages"]:
         tree, *over_time = _plots(doc)
         built += [_stage_section(doc, breakdown), tree, _throughput_section(doc), *over_time, _facts_section(doc)]
+    if doc["what_if"] and breakdown:
+        built.append(_what_if_section(doc))
+    if doc["growth"]:
+        built.append(growth_table(doc["growth"]))
     if doc["workers"]:
         built.append(_workers_section(doc))
     if doc["counters"] and (counted := _counters_section(doc)).rows:
@@ -278,6 +285,32 @@ def _counters_section(doc: dict[str, Any]) -> Table:
 
 def _share(value: float | None) -> str | None:
     return None if value is None else units.share(value)
+
+
+def _what_if_section(doc: dict[str, Any]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for row in doc["what_if"]:
+        gains = [
+            f"{units.ratio(row[k]['speedup'])}x ({'-'.join(units.ratio(v) for v in row[k]['ci95'])})"
+            for k in ("2", "10", "gone")
+        ]
+        rows.append((row["stage"], units.share(row["share"]), *gains))
+    columns = ("stage", ">share", ">2x faster", ">10x faster", ">gone")
+    note = (
+        "the whole, by Amdahl's law on exclusive shares, with 95% intervals; less where stages overlap (hotlap sweep --delay)"
+    )
+    return Table("If a stage were faster", columns, rows, note)
+
+
+def growth_table(growth: dict[str, Any], title: str = "How time grows with the work done") -> Table:
+    """Exponents of time against steps, updates and episodes."""
+    rows: list[tuple[Cell, ...]] = []
+    for row in growth["rows"]:
+        low, high = row["ci95"]
+        above = row.get("superlinear", row["exponent"] > 1.15)
+        grows = "more than linear" if above else "linear" if row["exponent"] > 0.85 else "less than linear"
+        rows.append((f"with {row['work'].replace('_', ' ')}", f"{row['exponent']:.2f}", f"{low:.2f}-{high:.2f}", grows))
+    return Table(title, ("", ">exponent", ">95%", ""), rows, " ".join(growth["why"]))
 
 
 def _modules_section(doc: dict[str, Any]) -> Table:

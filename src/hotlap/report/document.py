@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hotlap import stages, stats
+from hotlap import growth, stages, stats
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
 from hotlap.record import Run, strict_reading
 from hotlap.report import counters, units
@@ -13,6 +13,7 @@ from hotlap.report.targets import Target
 
 SCHEMA = "hotlap.{verb}/1"
 NANO = 1e-9
+WHAT_IF = 5  # stages for which a faster one is projected
 FEW = 5  # samples below which an interval means little
 DRIFT = 0.05  # smallest change of level worth a warning
 
@@ -26,7 +27,7 @@ def document(run: Run) -> dict[str, Any]:
 def _document(run: Run) -> dict[str, Any]:
     header = run.header
     counters.fill_worker_steps(run)
-    warmup, steady = split_warmup(run)
+    warmup, steady = run.steady()
     walls = [sample.wall * NANO for sample in steady]
     result: dict[str, Any] = {
         "schema": SCHEMA.format(verb=header["verb"]),
@@ -48,6 +49,8 @@ def _document(run: Run) -> dict[str, Any]:
         "types": header.get("types", {}),
         "memory": _memory(run),
         "projection": _projection(walls),
+        "what_if": None,
+        "growth": growth.growth([line.sample for line in run.lines if line.phase not in ("bare", "traced")]),
         "hot_lines": header.get("hot_lines", []),
         "hot_functions": header.get("hot_functions", []),
         "own_lines": header.get("own_lines", []),
@@ -66,26 +69,11 @@ def _document(run: Run) -> dict[str, Any]:
         "windows": _windows(run, warmup),
     }
     if steady:
+        result["what_if"] = _what_if(result["stages"])
         result["unattributed"] = result["stages"][stages.UNATTRIBUTED]["share"]
     result["targets"] = [Target.parse(text).judge(result) for text in header.get("targets", [])]
     result["warnings"] = _warnings(run, result, walls)
     return result
-
-
-def split_warmup(run: Run) -> tuple[int, list[Sample]]:
-    """How many samples are warm-up, and the rest: the samples that numbers are taken from.
-
-    Before the change point that ends warm-up, and in training before learning has begun, nothing counts.
-    """
-    training = run.header["verb"] == "train"
-    samples = run.phase("train", "traced") if training else run.phase("measured")
-    begun = 0
-    if training:
-        learning = [i for i, sample in enumerate(samples) if sample.counts.get(UPDATES)]
-        begun = learning[0] + 1 if learning else 0
-    rest = samples[begun:]
-    late = stats.warmup_end([sample.wall for sample in rest]) if rest else 0
-    return len(run.phase("warmup")) + begun + late, rest[late:]
 
 
 def stage_table(samples: list[Sample], traced: list[Sample]) -> dict[str, dict[str, Any]]:
@@ -119,6 +107,20 @@ def stage_table(samples: list[Sample], traced: list[Sample]) -> dict[str, dict[s
             table[path]["gpu_share"] = sum(parts) / sum(wholes)
             table[path]["gpu_ci95"] = list(stats.ratio_interval(parts, wholes))
     return table
+
+
+def _what_if(table: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a faster stage would give, by Amdahl's law on exclusive shares; if stages overlap, this is too much."""
+    largest = sorted((path for path in table if path != stages.UNATTRIBUTED), key=lambda path: -table[path]["share"])[:WHAT_IF]
+    found = []
+    for path in largest:
+        share, (low, high) = table[path]["share"], table[path]["ci95"]
+        row: dict[str, Any] = {"stage": path, "share": share}
+        for name, times in (("2", 2.0), ("10", 10.0), ("gone", float("inf"))):
+            limits = [min(stats.amdahl(s, times), 1e9) for s in (share, low, high)]
+            row[name] = {"speedup": limits[0], "ci95": limits[1:]}
+        found.append(row)
+    return found
 
 
 def _unattributed(sample: Sample) -> int:

@@ -71,8 +71,13 @@ def _figure(plot: Plot) -> dict[str, Any]:
             "marker": {"colors": [_colour(path) for path in paths]},
         }
         return {"data": [trace], "layout": {**layout, "height": 260, "margin": {"l": 4, "r": 4, "t": 4, "b": 4}}}
+    if plot.kind == "dots":
+        return _dots(plot, layout)
     area = plot.kind == "area"
-    traces = []
+    traces: list[dict[str, Any]] = []
+    if plot.log:
+        layout["xaxis"]["type"] = layout["yaxis"]["type"] = "log"
+        del layout["yaxis"]["rangemode"]
     for name, values in plot.series.items():
         colour = _colour(name) if area else None
         line = {"color": colour, "width": 0.5 if area else 2}
@@ -92,6 +97,38 @@ def _figure(plot: Plot) -> dict[str, Any]:
     if area:
         layout["yaxis"] |= {"range": [0, 100]}
     return {"data": traces, "layout": layout}
+
+
+def _dots(plot: Plot, layout: dict[str, Any]) -> dict[str, Any]:
+    """Single values, with the interval of their middle as a band behind them, and a line at 1."""
+    traces: list[dict[str, Any]] = []
+    ends = [plot.x[0] - 0.5, plot.x[-1] + 0.5]
+    shapes: list[dict[str, Any]] = [
+        {"type": "line", "x0": ends[0], "x1": ends[1], "y0": 1, "y1": 1, "line": {"dash": "dot", "width": 1}}
+    ]
+    for number, (name, values) in enumerate(plot.series.items()):
+        colour = list(COLOURS.values())[number % (len(COLOURS) - 2)]
+        marks = {"type": "scatter", "mode": "markers", "name": name, "x": plot.x[: len(values)], "y": values}
+        traces.append(marks | {"marker": {"size": 6, "color": colour}})
+        if name in plot.bands:
+            value, low, high = plot.bands[name]
+            shapes.append(
+                {
+                    "type": "rect",
+                    "x0": ends[0],
+                    "x1": ends[1],
+                    "y0": low,
+                    "y1": high,
+                    "fillcolor": colour,
+                    "opacity": 0.15,
+                    "line": {"width": 0},
+                }
+            )
+            shapes.append(
+                {"type": "line", "x0": ends[0], "x1": ends[1], "y0": value, "y1": value, "line": {"color": colour, "width": 1}}
+            )
+    del layout["yaxis"]["rangemode"]
+    return {"data": traces, "layout": {**layout, "shapes": shapes, "hovermode": "closest", "showlegend": True}}
 
 
 def _colour(path: str) -> str:

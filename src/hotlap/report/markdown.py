@@ -7,7 +7,7 @@ def render(title: str, sections: list[Section]) -> str:
     parts = [f"# {title}"]
     for section in sections:
         if isinstance(section, Notes):
-            parts += [f"> **Note:** {line}" for line in section.lines]
+            parts += [f"> **Note:** {line}" if section.kind == "warning" else f"**{line}**" for line in section.lines]
         elif isinstance(section, Table):
             parts.append(_table(section))
     return "\n\n".join(parts) + "\n"

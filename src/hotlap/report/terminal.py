@@ -22,7 +22,8 @@ def render(title: str, sections: list[Section], console: Console) -> None:
     for section in sections:
         if isinstance(section, Notes):
             for line in section.lines:
-                console.print(f"[yellow]! {escape(line)}[/yellow]")
+                marked = f"[yellow]! {escape(line)}[/yellow]" if section.kind == "warning" else f"[bold]{escape(line)}[/bold]"
+                console.print(marked, highlight=False)
         elif isinstance(section, Table):
             console.print()
             console.print(_table(section, console.width))

@@ -36,6 +36,19 @@ def size(value: float) -> str:
     return f"{_digits(value / 1e9)} GB"
 
 
+def ratio(value: float) -> str:
+    """A ratio: as many digits as it deserves."""
+    return (
+        f"{value:,.0f}"
+        if value >= 100
+        else f"{value:.1f}"
+        if value >= 10
+        else f"{value:.3f}"
+        if value > 0.8
+        else f"{value:.3g}"
+    )
+
+
 def share(value: float) -> str:
     return f"{value:.1%}"
 

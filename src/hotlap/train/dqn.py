@@ -130,9 +130,7 @@ def start(config: Config, env: Any) -> State:
     torch.manual_seed(config.seed)
     device = torch.device(config.device)
     space = env.single_observation_space
-    net, target = (
-        QNet(space.shape, int(env.single_action_space.n), config.hidden, config.dueling).to(device) for _ in range(2)
-    )
+    net, target = (make_net(config, env).to(device) for _ in range(2))
     target.load_state_dict(net.state_dict())
     # Seeds of their own for the environments: with seed + i, runs with neighbouring seeds would share most of them.
     obs, _ = env.reset(seed=np.random.SeedSequence(config.seed).generate_state(config.num_envs).tolist())
@@ -153,6 +151,10 @@ def start(config: Config, env: Any) -> State:
         generator=torch.Generator(device).manual_seed(config.seed),
         obs=obs,
     )
+
+
+def make_net(config: Config, env: Any) -> QNet:
+    return QNet(env.single_observation_space.shape, int(env.single_action_space.n), config.hidden, config.dueling)
 
 
 def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metrics:

@@ -1,0 +1,158 @@
+"""How far `hotlap compare` can be trusted: a target against itself, and against itself with known work added to one stage.
+
+    python benchmarks/compare_truth.py [--trials 100] [--controls 100]
+
+Each trial is a comparison as users make it: rounds of fresh processes that take turns. In a trial, the plain script, the plain
+script again, and the script with 3, 5, 10 and 30% more work in its environment race together; in a control, three times the
+plain script. Raw ratios are kept. `--simulate` does the same with drawn samples of known kinds, in a minute.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.progress import track
+from side_by_side import RESULTS, err
+
+from hotlap import compare, machine, stats
+from hotlap.race import Options, Side, Turn, race
+from hotlap.record import Run
+
+SCRIPT = Path(__file__).with_name("scripts") / "known_cost.py"
+EFFECTS = (0.03, 0.05, 0.10, 0.30)
+ROUNDS, OPTIONS = 5, Options(block=0.06, turns=6, warmup=2)
+STAGE = "collect/env_step"
+
+
+def side(name: str, extra: float = 0.0) -> Side:
+    return Side(name, SCRIPT.name, script=str(SCRIPT), arguments=(str(extra),))
+
+
+def one(sides: list[Side], seed: int, folder: Path) -> list[Turn]:
+    run = Run.create("compare", SCRIPT.name, {}, {}, folder / f"{len(sides)}-{seed}")
+    options = Options(OPTIONS.block, OPTIONS.turns, OPTIONS.warmup, seed)
+    rounds = race(run, sides, options)
+    return [turn for _ in range(ROUNDS) for turn in next(rounds)]
+
+
+def judged(turns: list[Turn], other: str, truth: float) -> dict[str, Any]:
+    found = compare.compare_blocks(turns, "plain", other, "env_steps", 0.02)
+    parts = {row["name"]: row["contribution"]["value"] for row in found["rows"] if row["kind"] == "stage"}
+    low, high = found["ci95"]
+    return {
+        "verdict": found["verdict"],
+        "ratio": found["ratio"],
+        "ci95": [low, high],
+        "covers": bool(low <= 1 / (1 + truth) <= high),
+        "stage": max(parts, key=lambda path: abs(parts[path])),
+        "smallest_effect": found["smallest_effect"],
+        "ratios": [[round(ratio, 5) for ratio in pairs] for pairs in found["ratios"]],
+    }
+
+
+def measure(trials: int, controls: int) -> dict[str, Any]:
+    raw: dict[str, list[dict[str, Any]]] = {name: [] for name in ("itself", *(f"{effect:.0%}" for effect in EFFECTS))}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sides = [side("plain"), side("itself"), *(side(f"{effect:.0%}", effect) for effect in EFFECTS)]
+        for seed in track(range(trials), description="trials", console=err):
+            turns = one(sides, seed, folder)
+            raw["itself"].append(judged(turns, "itself", 0.0))
+            for effect in EFFECTS:
+                raw[f"{effect:.0%}"].append(judged(turns, f"{effect:.0%}", effect))
+        for seed in track(range(controls // 2), description="controls", console=err):
+            turns = one([side("plain"), side("itself"), side("again")], 10_000 + seed, folder)
+            raw["itself"] += [judged(turns, other, 0.0) for other in ("itself", "again")]
+    return raw
+
+
+def simulate(trials: int = 2_000) -> dict[str, dict[str, float]]:
+    """Coverage of the interval on samples of known kinds: five rounds of six pairs, and with the rule that stops a race."""
+    rng = np.random.default_rng(0)
+
+    def round_of(kind: str) -> np.ndarray[Any, Any]:
+        process = rng.normal(0, 0.01)
+        noise = rng.normal(0, 0.03, 6)
+        if kind == "skewed":
+            noise = rng.exponential(0.03, 6) - rng.exponential(0.03, 6)
+        elif kind == "autocorrelated":
+            for i in range(1, 6):
+                noise[i] = 0.8 * noise[i - 1] + 0.6 * noise[i]
+        elif kind == "bimodal":
+            noise = noise / 3 + 0.06 * (rng.random(6) < 0.3) - 0.06 * (rng.random(6) < 0.3)
+        elif kind == "drifting":
+            noise += np.linspace(-0.03, 0.03, 6) * rng.choice([-1, 1])
+        elif kind == "heavy tails":
+            noise = 0.03 * rng.standard_t(2, 6)
+        return process + noise
+
+    found: dict[str, dict[str, float]] = {}
+    for kind in ("normal", "skewed", "autocorrelated", "bimodal", "drifting", "heavy tails"):
+        fixed = stopped = 0
+        for _ in range(trials):
+            rounds = [round_of(kind) for _ in range(5)]
+            effect = stats.rounds_effect(rounds)
+            fixed += effect.low <= 0 <= effect.high
+            rounds = rounds[:3]
+            while len(rounds) < 20:
+                rounds.append(round_of(kind))
+                effect = stats.rounds_effect(rounds)
+                if len(rounds) >= compare.MIN_ROUNDS and effect.width <= 0.02:
+                    break
+            stopped += effect.low <= 0 <= effect.high
+        found[kind] = {"five rounds": fixed / trials, "until 2%": stopped / trials}
+    return found
+
+
+def report(raw: dict[str, list[dict[str, Any]]], simulated: dict[str, dict[str, float]]) -> None:
+    summary: dict[str, Any] = {}
+    for name, trials in raw.items():
+        if not trials:
+            continue
+        different = [t for t in trials if t["verdict"] in (compare.FASTER, compare.SLOWER)]
+        summary[name] = {
+            "trials": len(trials),
+            "called different": len(different) / len(trials),
+            "called slower": sum(t["verdict"] == compare.SLOWER for t in trials) / len(trials),
+            "interval covers the truth": sum(t["covers"] for t in trials) / len(trials),
+            "largest contribution is the stage": sum(t["stage"] == STAGE for t in trials) / len(trials),
+            "median smallest effect": float(np.median([t["smallest_effect"] for t in trials])),
+        }
+        print(name, json.dumps(summary[name]))
+    for kind, coverage in simulated.items():
+        print("simulated:", kind, json.dumps(coverage))
+    document = {
+        "schema": "hotlap.benchmark/1",
+        "command": "python benchmarks/compare_truth.py",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine.facts(),
+        "rounds": ROUNDS,
+        "options": vars(OPTIONS),
+        "summary": summary,
+        "simulated": simulated,
+        "raw": raw,
+    }
+    (RESULTS / "compare_truth.json").write_text(json.dumps(document) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--controls", type=int, default=100)
+    parser.add_argument("--simulate", action="store_true")
+    args = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if args.simulate:
+        for kind, coverage in simulate().items():
+            print(kind, json.dumps(coverage))
+        return
+    report(measure(args.trials, args.controls), simulate())
+
+
+if __name__ == "__main__":
+    main()

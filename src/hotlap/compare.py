@@ -1,0 +1,352 @@
+"""Comparisons: targets raced in turns (`race.py`), and what the blocks say about them.
+
+A ratio is the cost of A over the cost of B, so above 1 B needs less: less time, less memory. Costs are per environment step
+where steps are counted. How the interval is made: `stats.rounds_effect`.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotlap import machine, stages, stats
+from hotlap.clock import ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS
+from hotlap.errors import TargetFailed, UsageError
+from hotlap.race import Options, Side, Turn, race, read_turns
+from hotlap.record import Run, strict_reading
+
+FASTER, SLOWER, SAME, TOO_FEW = "faster", "slower", "no measurable difference", "too few samples"
+SMALLER, LARGER = "smaller", "larger"
+CONTROL = "control: "  # before the name of a side that runs once more, against itself
+MIN_ROUNDS = 4  # before the interval is asked whether it is narrow enough
+NARROW = 0.05  # an interval wider than this that holds 1 says nothing
+OUTLIER = 1.5  # times the median of its side
+TINY = 0.001  # of the whole: stages below this are left out
+
+OnProgress = Callable[[str, float, float], None]  # (what goes on, seconds spent, of how many)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to go on: until every interval is this narrow, or the time is spent."""
+
+    budget: float = 120.0
+    precision: float = 0.02
+    control: bool = True
+    race: Options = field(default_factory=Options)
+
+
+def run_race(
+    verb: str,
+    sides: Sequence[Side],
+    plan: Plan,
+    out: Path | None = None,
+    on_progress: OnProgress = lambda *_: None,
+    **fields: Any,
+) -> Run:
+    """Race the sides; the record. What goes wrong, or Ctrl-C, ends it and keeps what was measured."""
+    if len(sides) < 2:
+        raise UsageError(f"{verb} needs at least two things to tell apart")
+    racing = list(sides)
+    if plan.control:
+        racing.append(replace(sides[0], name=CONTROL + sides[0].name))
+    targets = list(dict.fromkeys(side.target for side in sides))
+    config = {"plan": asdict(plan), "sides": [side.facts() for side in sides]}
+    run = Run.create(verb, " and ".join(targets), config, machine.facts(), out, **fields)
+    began = time.monotonic()
+
+    def on_turn(number: int, turn: int, what: str) -> None:
+        shown = f"round {number}, {what}" if turn == 0 else f"round {number}, turn {turn} of {plan.race.turns}: {what}"
+        on_progress(shown, time.monotonic() - began, plan.budget)
+
+    turns: list[Turn] = []
+    try:
+        for number, done in enumerate(race(run, racing, plan.race, on_turn), 1):
+            turns += done
+            spent = time.monotonic() - began
+            unit = unit_of(turns)
+            effects = [headline(turns, sides[0].name, side.name, unit) for side in sides[1:]]
+            narrow = number >= MIN_ROUNDS and all(effect.width <= plan.precision for effect in effects)
+            if narrow or spent + spent / number > plan.budget:
+                break
+        run.finish("done")
+    except KeyboardInterrupt:
+        run.finish("interrupted")
+    except TargetFailed as error:
+        run.finish("failed", error=str(error))
+    return run
+
+
+# -- what the blocks say --
+
+Rounds = dict[int, dict[int, dict[str, Any]]]  # round -> turn -> block
+
+
+def blocks_of(turns: Iterable[Turn], side: str) -> Rounds:
+    """A side's blocks after its warm-up, which each fresh process may have once more."""
+    found: Rounds = defaultdict(dict)
+    for turn in turns:
+        if turn.side == side:
+            found[turn.round][turn.turn] = turn.block
+    for number, blocks in found.items():
+        order = sorted(blocks)
+        late = stats.warmup_end([_pace(blocks[i]) for i in order]) if len(order) > 4 else 0
+        found[number] = {i: blocks[i] for i in order[late:]}
+    return found
+
+
+def _pace(block: dict[str, Any]) -> float:
+    """Seconds per whatever the block counts first."""
+    return next(cost(block, unit) for unit in (ENV_STEPS, UPDATES, ITERATIONS, WINDOWS) if block["counts"].get(unit))
+
+
+def unit_of(turns: Sequence[Turn]) -> str:
+    """What costs are counted by: the first of steps, updates and iterations that every block has."""
+    for unit in (ENV_STEPS, UPDATES, ITERATIONS):
+        if turns and all(turn.block["counts"].get(unit) for turn in turns):
+            return unit
+    return WINDOWS
+
+
+def cost(block: dict[str, Any], unit: str) -> float:
+    """Seconds per unit of work."""
+    amount = block["counts"].get(unit, 0)
+    return float(block["wall"] / amount) if amount else float("nan")
+
+
+def stage_cost(block: dict[str, Any], path: str, unit: str) -> float:
+    """Seconds per unit of work in one stage, without those inside it. Blocks are measured in part: the shares hold for all."""
+    measured = block["wall"] - block["bare"]
+    return cost(block, unit) * block["stages"].get(path, 0.0) / measured if measured > 0 else float("nan")
+
+
+def paired(a: Rounds, b: Rounds, of: Callable[[dict[str, Any], dict[str, Any]], float]) -> list[list[float]]:
+    """A number for each pair of blocks of the same round and turn, by rounds."""
+    rounds = []
+    for number in sorted(a.keys() & b.keys()):
+        values = [of(a[number][turn], b[number][turn]) for turn in sorted(a[number].keys() & b[number].keys())]
+        if finite := [value for value in values if np.isfinite(value)]:
+            rounds.append(finite)
+    return rounds
+
+
+def headline(turns: Sequence[Turn], a: str, b: str, unit: str, level: float = 0.95) -> stats.Effect:
+    """The logarithm of how many times faster B is than A."""
+    rounds = paired(blocks_of(turns, a), blocks_of(turns, b), lambda x, y: _log(cost(x, unit), cost(y, unit)))
+    return _effect(rounds, level)
+
+
+def _log(a: float, b: float) -> float:
+    return float(np.log(a / b)) if a > 0 and b > 0 else float("nan")
+
+
+def _effect(rounds: list[list[float]], level: float = 0.95) -> stats.Effect:
+    if not rounds:
+        return stats.Effect(float("nan"), -np.inf, np.inf, np.inf, 0, 0)
+    return stats.rounds_effect(rounds, level)
+
+
+def verdict(effect: stats.Effect, words: tuple[str, str] = (FASTER, SLOWER), narrow: float = NARROW) -> str:
+    if effect.rounds >= 2 and effect.low > 0:
+        return words[0]
+    if effect.rounds >= 2 and effect.high < 0:
+        return words[1]
+    return SAME if effect.rounds >= 2 and effect.width <= narrow else TOO_FEW
+
+
+def document(run: Run) -> dict[str, Any]:
+    """What a comparison found, as plain data: each side against the first."""
+    with strict_reading(run.path):
+        turns = read_turns(run.path)
+        names = [side["name"] for side in run.header["config"]["sides"]]
+        first, *others = names
+        precision = run.header["config"]["plan"]["precision"]
+        unit = unit_of(turns)
+        comparisons = [compare_blocks(turns, first, other, unit, precision) for other in others]
+        control = None
+        if any(turn.side == CONTROL + first for turn in turns):
+            control = as_row(headline(turns, first, CONTROL + first, unit), {})
+        found = {
+            "schema": "hotlap.compare/1",
+            "run": str(run.path),
+            "verb": run.header["verb"],
+            "target": run.header["target"],
+            "status": "killed" if run.was_killed else run.header["status"],
+            "error": run.header.get("error"),
+            "created": run.header["created"],
+            "unit": unit,
+            "baseline": first,
+            **{name: comparisons[0][name] for name in ("verdict", "ratio", "ci95", "smallest_effect", "rows")},
+            "comparisons": comparisons,
+            "control": control,
+            "plan": run.header["config"]["plan"],
+            "sides": run.header["config"]["sides"],
+            "machine": run.header["machine"],
+        }
+        found["warnings"] = _warnings(run, found, turns)
+    return found
+
+
+def compare_blocks(turns: Sequence[Turn], first: str, second: str, unit: str, precision: float) -> dict[str, Any]:
+    """One side against the first: the whole, memory, and every stage with what it contributes to the change."""
+    a, b = blocks_of(turns, first), blocks_of(turns, second)
+    whole = headline(turns, first, second, unit)
+    rows = [_row("whole", f"time per {_singular(unit)}", a, b, partial(cost, unit=unit))]
+    every = [block for side in (a, b) for found in side.values() for block in found.values()]
+    others = [other for other in (UPDATES, ITERATIONS) if other != unit and all(cost(block, other) > 0 for block in every)]
+    rows += [_row("whole", f"time per {_singular(other)}", a, b, partial(cost, unit=other)) for other in others]
+    rows.append(_memory_row(a, b))
+    whole_cost = rows[0]["a"]
+    paths = {
+        p
+        for p in _paths(a) | _paths(b)
+        if max(_median(s, partial(stage_cost, path=p, unit=unit)) for s in (a, b)) > TINY * whole_cost
+    }
+    level = 1 - 0.05 / max(len(paths), 1)  # many stages are looked at: all their verdicts together hold at 95%
+    total = _effect(paired(a, b, lambda x, y: (cost(y, unit) - cost(x, unit)) / cost(x, unit)))
+    ordered = sorted(paths, key=lambda path: (path == stages.UNATTRIBUTED, stages.order(path)))
+    rows += [_stage_row(path, a, b, unit, level, total.value) for path in ordered]
+    share = _shares(a, unit)
+    return {
+        "a": first,
+        "b": second,
+        **as_row(whole, {}, precision),
+        "rounds": whole.rounds,
+        "pairs": whole.pairs,
+        "rows": rows,
+        "change": total.value,
+        "projected": _projected(share, rows),
+        "work": {name: _work(side, unit) for name, side in (("a", a), ("b", b))},
+        "ratios": paired(a, b, lambda x, y: cost(x, unit) / cost(y, unit)),
+    }
+
+
+def _paths(side: Rounds) -> set[str]:
+    return {path for blocks in side.values() for block in blocks.values() for path in block["stages"]}
+
+
+def _median(side: Rounds, of: Callable[[dict[str, Any]], float]) -> float:
+    values = [value for blocks in side.values() for block in blocks.values() if np.isfinite(value := of(block))]
+    return float(np.median(values)) if values else float("nan")
+
+
+def _row(kind: str, name: str, a: Rounds, b: Rounds, of: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
+    effect = _effect(paired(a, b, lambda x, y: _log(of(x), of(y))))
+    return as_row(effect, {"kind": kind, "name": name, "a": _median(a, of), "b": _median(b, of), "unit": "seconds"})
+
+
+def _memory_row(a: Rounds, b: Rounds) -> dict[str, Any]:
+    """Memory grows within a process, so each round has one pair: the most of either."""
+    peaks = [{n: max(block["rss"] for block in blocks.values()) for n, blocks in side.items() if blocks} for side in (a, b)]
+    rounds = [[_log(peaks[0][n], peaks[1][n])] for n in sorted(peaks[0].keys() & peaks[1].keys())]
+    most = [float(np.median(list(peak.values()))) if peak else float("nan") for peak in peaks]
+    row = {"kind": "memory", "name": "peak memory", "a": most[0], "b": most[1], "unit": "bytes"}
+    return as_row(_effect(rounds), row, words=(SMALLER, LARGER))
+
+
+def _stage_row(path: str, a: Rounds, b: Rounds, unit: str, level: float, change: float) -> dict[str, Any]:
+    """A stage: its ratio where both sides have it, and how much of the whole change happened in it."""
+
+    def of(block: dict[str, Any]) -> float:
+        return stage_cost(block, path, unit)
+
+    part = _effect(paired(a, b, lambda x, y: (of(y) - of(x)) / cost(x, unit)), level)
+    ratio = _effect(paired(a, b, lambda x, y: _log(of(x), of(y))))
+    row = as_row(ratio, {"kind": "stage", "name": path, "a": _median(a, of), "b": _median(b, of), "unit": "seconds"})
+    row["verdict"] = verdict(replace(part, value=-part.value, low=-part.high, high=-part.low))
+    if not (row["a"] > 0 and row["b"] > 0):
+        row |= {"ratio": None, "ci95": None, "only": "A" if row["a"] > 0 else "B"}
+    contribution = {"value": part.value, "ci95": [part.low, part.high] if part.rounds > 1 else None}
+    return row | {"contribution": contribution, "share_of_change": part.value / change if change else None}
+
+
+def as_row(
+    effect: stats.Effect, row: dict[str, Any], precision: float = NARROW, words: tuple[str, str] = (FASTER, SLOWER)
+) -> dict[str, Any]:
+    with np.errstate(over="ignore"):
+        found: dict[str, Any] = {
+            "verdict": verdict(effect, words, max(NARROW, precision)),
+            "ratio": float(np.exp(effect.value)),
+            "ci95": [float(np.exp(effect.low)), float(np.exp(effect.high))],
+            "smallest_effect": float(np.expm1(effect.smallest)),
+        }
+    return row | {name: None if _is_odd(value) else value for name, value in found.items()}
+
+
+def _is_odd(value: Any) -> bool:
+    """Whether this is no number that JSON could hold."""
+    return bool(not np.isfinite(value).all()) if isinstance(value, float | list) else False
+
+
+def _shares(side: Rounds, unit: str) -> dict[str, float]:
+    whole = _median(side, lambda block: cost(block, unit))
+    return {path: _median(side, partial(stage_cost, path=path, unit=unit)) / whole for path in _paths(side)}
+
+
+def _projected(shares: dict[str, float], rows: list[dict[str, Any]]) -> float | None:
+    """What Amdahl's law says of the whole, from A's shares and the stages' own ratios: it leaves out what only B does."""
+    left = 1.0
+    for row in rows:
+        if row["kind"] == "stage" and row["a"] > 0:
+            left -= shares.get(row["name"], 0.0) * (1 - (1 / row["ratio"] if row["ratio"] else 0.0))
+    return 1 / left if left > 0 else None
+
+
+def _work(side: Rounds, unit: str) -> dict[str, float]:
+    """How much was learned per step, and how long episodes were."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    for blocks in side.values():
+        for block in blocks.values():
+            for what, number in block["counts"].items():
+                totals[what] += number
+    found = {"per_second": 1 / _median(side, lambda block: cost(block, unit))}
+    if totals[ENV_STEPS]:
+        found["updates_per_env_step"] = totals[UPDATES] / totals[ENV_STEPS]
+        if totals[EPISODES]:
+            found["env_steps_per_episode"] = totals[ENV_STEPS] / totals[EPISODES]
+    return found
+
+
+def _singular(unit: str) -> str:
+    return unit.removesuffix("s").replace("_", " ")
+
+
+def _warnings(run: Run, found: dict[str, Any], turns: Sequence[Turn]) -> list[str]:
+    warnings = []
+    if found["status"] in ("interrupted", "killed"):
+        warnings.append(f"The comparison was {found['status']}: this is what was measured until then.")
+    if found["error"]:
+        warnings.append(found["error"])
+    control = found["control"]
+    if control and control["verdict"] in (FASTER, SLOWER):
+        low, high = control["ci95"]
+        warnings.append(
+            f"The control failed: {found['baseline']} against itself gave {control['ratio']:.3f} ({low:.3f}-{high:.3f}). "
+            "The machine is not steady enough: trust no difference of this size."
+        )
+    for side in found["sides"]:
+        costs = [cost(t.block, found["unit"]) for t in turns if t.side == side["name"]]
+        if len(costs) < 6:
+            continue
+        late = [value for value in costs if value > OUTLIER * np.median(costs)]
+        if len(late) > 0.05 * len(costs):
+            warnings.append(f"{side['name']}: {len(late)} of {len(costs)} blocks took over {OUTLIER} times the median.")
+        step = stats.change_point(costs)
+        if step is not None and abs(change := np.median(costs[step:]) / np.median(costs[:step]) - 1) > NARROW:
+            warnings.append(f"{side['name']}: drift, from block {step + 1} on its cost changed by {change:+.0%}.")
+    for comparison in found["comparisons"]:
+        rates = [comparison["work"][side].get("updates_per_env_step", 0.0) for side in ("a", "b")]
+        if min(rates) >= 0 and max(rates) > 1.05 * min(rates) and max(rates) > 0:
+            warnings.append(
+                f"{comparison['b']} makes {rates[1]:.3g} updates per env step, {comparison['a']} {rates[0]:.3g}: "
+                "they do not learn the same from a step. Throughput only."
+            )
+    load, cores = run.header["machine"].get("load", [0])[0], run.header["machine"].get("usable_cores", 1)
+    if load > cores:
+        warnings.append(f"The machine was busy before: load {load:g} on {cores:g} usable cores.")
+    return warnings

@@ -1,0 +1,117 @@
+"""hotlap profile."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from hotlap import flags
+from hotlap.errors import UsageError
+from hotlap.record import Run
+from hotlap.verbs.output import Switch, bar, show
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Measure where the time of training goes, stage by stage.
+
+    Example: hotlap profile snake --iterations 20 --breakdown
+
+    Example: hotlap profile snake --target "iteration_time<5s" --target "memory<2GB" --json
+
+    Example: hotlap profile train.py --seconds 30 -- --its --own flags
+    """
+
+    what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
+    """Which system (see `hotlap systems`), or a script such as train.py; -m MODULE for a module."""
+    preset: Literal["fast", "seed"] = "fast"
+    """`fast`, or `seed`: as the original report had it."""
+    iterations: int = 10
+    """Iterations to measure after warm-up; as many bare ones run between them."""
+    seconds: float | None = None
+    """Measure for this long instead of a number of iterations."""
+    warmup: int = 2
+    """Iterations to leave out once learning has begun; a later change of level is left out too."""
+    breakdown: Switch = False
+    """Open collect and update into the stages inside them."""
+    modules: Switch = False
+    """Time each nn.Module, forward and backward, in a pass of its own."""
+    detailed: Switch = False
+    """Add a cProfile report: the top 50 functions, and a .pstats file in the run's folder."""
+    env_only: Switch = False
+    """Time the bare environments with random actions, no learning."""
+    target: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A limit such as "iteration_time<5s" or "memory<2GB"; a missed one makes the exit code 1. May be repeated."""
+    lines: bool = True
+    """Sample which lines burn the time; --no-lines leaves it out, for the least disturbance."""
+    ranges: Literal["nvtx"] | None = None
+    """Also announce stages as NVTX ranges, for a run under Nsight."""
+    out: Path | None = None
+    """Folder for the record; a new one under .hotlap/runs if not given."""
+    json: Switch = False
+    """Print one JSON document."""
+
+
+def _options(args: Any) -> Any:
+    from hotlap.probe.system import Options
+    from hotlap.report.targets import Target
+
+    for text in args.target:
+        Target.parse(text)
+    if args.iterations < 1 or args.warmup < 0 or (args.seconds is not None and args.seconds <= 0):
+        raise UsageError("--iterations must be at least 1, --warmup at least 0, --seconds more than 0")
+    if args.env_only and (args.modules or args.detailed):
+        raise UsageError("--env-only runs no network: leave out --modules and --detailed")
+    return Options(
+        iterations=args.iterations,
+        warmup=args.warmup,
+        seconds=args.seconds,
+        env_only=args.env_only,
+        modules=args.modules,
+        detailed=args.detailed,
+        targets=tuple(args.target),
+        ranges=args.ranges,
+        sampler=args.lines,
+    )
+
+
+def profile(args: Any) -> int:
+    from hotlap.probe.system import profile as run_profile
+
+    options = _options(args)
+    with bar() as progress:
+        task = progress.add_task(f"profile {args.what}", total=None)
+
+        def report(what: str, done: int, total: int) -> None:
+            progress.update(task, description=f"profile {args.what}: {what}", completed=done, total=total or None)
+
+        run = run_profile(flags.system(args.what), flags.checked(args.config), options, out=args.out, on_progress=report)
+    missed = _show_profile(run, args)
+    return 130 if run.header["status"] == "interrupted" else missed
+
+
+def profile_script(argv: list[str]) -> int:
+    from hotlap.probe.script import profile_script as run_script
+
+    place = argv.index("--") if "--" in argv else len(argv)
+    ours, script_arguments = argv[:place], argv[place + 1 :]
+    module = ours[0] == "-m"
+    args = flags.parse(Profile, "profile", ours[1:] if module else ours)
+    unused = [f"--{name.replace('_', '-')}" for name in ("modules", "detailed", "env_only", "ranges") if getattr(args, name)]
+    if unused:
+        raise UsageError(f"{', '.join(unused)}: only for systems, not for scripts")
+    run, code = run_script(args.what, script_arguments, _options(args), module, args.out, quiet=args.json)
+    missed = _show_profile(run, args)
+    return code or missed
+
+
+def _show_profile(run: Run, args: Any) -> int:
+    """Print a profile; 1 if it missed a target."""
+    from hotlap.report.document import document
+
+    doc = document(run)
+    show(doc, args.json, args.breakdown)
+    if not args.json:
+        print(f"\nas a page: hotlap report {run.path} --format html")
+    return 0 if all(target["passed"] for target in doc["targets"]) else 1

@@ -1,0 +1,89 @@
+"""hotlap train."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.progress import TextColumn
+
+from hotlap import flags
+from hotlap.record import find
+from hotlap.verbs.output import Switch, bar, err, show
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a system: progress bar, TensorBoard, checkpoints, evaluation.
+
+    Example: hotlap train snake --preset fast --seed 1
+
+    Example: hotlap train snake --resume latest
+    """
+
+    target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
+    """Which system: see `hotlap systems`."""
+    preset: Literal["fast", "seed"] = "fast"
+    """`fast`, or `seed`: as the original report had it."""
+    resume: str | None = None
+    """Go on with an interrupted run: its folder, its id, or "latest"."""
+    out: Path | None = None
+    """Folder for the record; a new one under .hotlap/runs if not given."""
+    checkpoint_seconds: float = 15.0
+    """Seconds between checkpoints."""
+    evaluate_every: int = 0
+    """Iterations between evaluations; 0: only at the end."""
+    evaluation_episodes: int = 200
+    """Greedy episodes per evaluation."""
+    json: Switch = False
+    """Print one JSON document."""
+
+
+def train(args: Any) -> int:
+    from hotlap.report.document import document
+    from hotlap.train.loop import train as run_training
+
+    system = flags.system(args.target)
+    config = flags.checked(args.config)
+    started = time.monotonic()
+    resume = find(args.resume) if args.resume else None
+    if resume and not (resume / "checkpoint.safetensors").exists():
+        err.print(f"{resume} has no checkpoint yet: it begins again", highlight=False)
+    with bar(TextColumn("{task.fields[shown]}")) as progress:
+        task = progress.add_task(f"train {system.name}", total=config.total_steps, shown="")
+        last = {"steps": 0.0, "time": time.monotonic()}
+
+        def report(shown: dict[str, float]) -> None:
+            if "evaluating" in shown:
+                progress.update(task, completed=0, total=None, shown=f"evaluating {shown['evaluating']} episodes")
+                return
+            now = time.monotonic()
+            rate = (shown["env_steps"] - last["steps"]) / max(now - last["time"], 1e-9) if last["steps"] else 0.0
+            last.update(steps=shown["env_steps"], time=now)
+            score = shown.get(f"episode/{system.score}")
+            text = f"{rate:,.0f} steps/s" + (f", {system.score} {score:.1f}" if score is not None else "")
+            progress.update(task, completed=shown["env_steps"], shown=text)
+
+        run = run_training(
+            system,
+            config,
+            out=args.out,
+            resume=resume,
+            checkpoint_seconds=args.checkpoint_seconds,
+            evaluate_every=args.evaluate_every,
+            evaluation_episodes=args.evaluation_episodes,
+            on_progress=report,
+        )
+    if run.header["status"] == "interrupted":
+        err.print(f"Stopped. Go on with: hotlap train {system.name} --resume {run.path}", soft_wrap=True)
+    doc = document(run)
+    doc |= {"checkpoint": str(run.path / "checkpoint.safetensors"), "seconds": time.monotonic() - started}
+    show(doc, args.json, breakdown=False, only=("Where the time went", "Throughput", "Evaluation"))
+    if not args.json:
+        evaluating = doc["evaluation_seconds"] or 0.0
+        print(
+            f"\n{doc['seconds']:.0f} s in all: {doc['iteration_seconds']:.0f} s in iterations (warm-up included), "
+            f"{evaluating:.0f} s evaluating, the rest starting and saving\nrecord: {run.path} (with TensorBoard events)"
+        )
+    return 130 if run.header["status"] == "interrupted" else 0
