@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from hotlap.record import Run
 
 SCRIPT = Path(__file__).with_name("scripts") / "known_cost.py"
 EFFECTS = (0.03, 0.05, 0.10, 0.30)
-ROUNDS, OPTIONS = 5, Options(block=0.06, turns=6, warmup=2)
+ROUNDS, OPTIONS = 5, Options(block=0.05, turns=5, warmup=1)
 STAGE = "collect/env_step"
 
 
@@ -35,8 +36,7 @@ def side(name: str, extra: float = 0.0) -> Side:
 
 def one(sides: list[Side], seed: int, folder: Path) -> list[Turn]:
     run = Run.create("compare", SCRIPT.name, {}, {}, folder / f"{len(sides)}-{seed}")
-    options = Options(OPTIONS.block, OPTIONS.turns, OPTIONS.warmup, seed)
-    rounds = race(run, sides, options)
+    rounds = race(run, sides, replace(OPTIONS, seed=seed))
     return [turn for _ in range(ROUNDS) for turn in next(rounds)]
 
 

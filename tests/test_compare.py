@@ -44,7 +44,8 @@ def test_the_interval_is_students_over_rounds():
 def test_rounds_that_agree_by_chance_do_not_narrow_the_interval():
     noisy = [-0.1, -0.05, 0.0, 0.05, 0.1]
     assert stats.rounds_effect([noisy] * 4).width > 0.02
-    assert stats.rounds_effect([noisy]).width == np.inf
+    assert stats.rounds_effect([noisy]).width > 0.07  # one process each: they may differ for no reason
+    assert stats.rounds_effect([[np.log(13)] * 4]).low > np.log(10)  # but not by so much
 
 
 @pytest.mark.parametrize("kind", ["normal", "skewed", "bimodal", "drifting"])
@@ -147,8 +148,11 @@ def test_no_difference_and_too_few():
     assert 0 < found["smallest_effect"] < 0.05
     one_round = [turn for turn in turns if turn.round == 1]
     found = compare.compare_blocks(one_round, "A", "B", "env_steps", 0.02)
-    assert found["verdict"] == compare.TOO_FEW and found["ci95"] is None
-    json.dumps(found, allow_nan=False)
+    assert found["verdict"] == compare.TOO_FEW
+    nothing = compare.compare_blocks([], "A", "B", "env_steps", 0.02)
+    assert nothing["verdict"] == compare.TOO_FEW and nothing["ratio"] is None
+    for doc in (found, nothing):
+        json.dumps(doc, allow_nan=False)
 
 
 def test_a_stage_that_only_one_side_has():

@@ -83,7 +83,7 @@ def document(run: Run) -> dict[str, Any]:
             "knobs": run.header["knobs"],
             "delayed": points,
             "slope": effect.value if effect else None,
-            "slope_ci95": [effect.low, effect.high] if effect and effect.rounds > 1 else None,
+            "slope_ci95": [effect.low, effect.high] if effect else None,
             "in_workers": bool(turns) and not any(turn.block["counts"].get("delays") for turn in turns),
             "share": share,
             "projections": project(share, effect) if share is not None else [],
@@ -125,7 +125,7 @@ def project(share: float, slope: stats.Effect | None) -> list[dict[str, Any]]:
             "by_share": _finite(stats.amdahl(share, times)),
         }
         if slope:
-            limits = [slope.value, slope.low, slope.high] if slope.rounds > 1 else [slope.value]
+            limits = [slope.value, slope.low, slope.high]
             gains = [_finite(stats.amdahl(share * min(max(s, 0.0), 1.0), times)) for s in limits]
             row["by_delay"] = gains[0]
             row["ci95"] = sorted(gains[1:], key=lambda gain: gain or float("inf")) if len(gains) > 1 else None

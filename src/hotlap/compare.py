@@ -152,11 +152,11 @@ def _effect(rounds: list[list[float]], level: float = 0.95) -> stats.Effect:
 
 
 def verdict(effect: stats.Effect, words: tuple[str, str] = (FASTER, SLOWER), narrow: float = NARROW) -> str:
-    if effect.rounds >= 2 and effect.low > 0:
+    if effect.low > 0:
         return words[0]
-    if effect.rounds >= 2 and effect.high < 0:
+    if effect.high < 0:
         return words[1]
-    return SAME if effect.rounds >= 2 and effect.width <= narrow else TOO_FEW
+    return SAME if effect.width <= narrow else TOO_FEW
 
 
 def document(run: Run) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def compare_blocks(turns: Sequence[Turn], first: str, second: str, unit: str, pr
     ordered = sorted(paths, key=lambda path: (path == stages.UNATTRIBUTED, stages.order(path)))
     rows += [_stage_row(path, a, b, unit, level, total.value) for path in ordered]
     share = _shares(a, unit)
-    return {
+    found = {
         "a": first,
         "b": second,
         **as_row(whole, {}, precision),
@@ -224,6 +224,8 @@ def compare_blocks(turns: Sequence[Turn], first: str, second: str, unit: str, pr
         "work": {name: _work(side, unit) for name, side in (("a", a), ("b", b))},
         "ratios": paired(a, b, lambda x, y: cost(x, unit) / cost(y, unit)),
     }
+    clean: dict[str, Any] = finite(found)
+    return clean
 
 
 def _paths(side: Rounds) -> set[str]:
@@ -261,7 +263,7 @@ def _stage_row(path: str, a: Rounds, b: Rounds, unit: str, level: float, change:
     row["verdict"] = verdict(replace(part, value=-part.value, low=-part.high, high=-part.low))
     if not (row["a"] > 0 and row["b"] > 0):
         row |= {"ratio": None, "ci95": None, "only": "A" if row["a"] > 0 else "B"}
-    contribution = {"value": part.value, "ci95": [part.low, part.high] if part.rounds > 1 else None}
+    contribution = {"value": part.value, "ci95": [part.low, part.high] if part.rounds else None}
     return row | {"contribution": contribution, "share_of_change": part.value / change if change else None}
 
 
@@ -275,12 +277,18 @@ def as_row(
             "ci95": [float(np.exp(effect.low)), float(np.exp(effect.high))],
             "smallest_effect": float(np.expm1(effect.smallest)),
         }
-    return row | {name: None if _is_odd(value) else value for name, value in found.items()}
+    if not np.isfinite(effect.value):
+        found |= {"ratio": None, "ci95": None, "smallest_effect": None}
+    return row | found
 
 
-def _is_odd(value: Any) -> bool:
-    """Whether this is no number that JSON could hold."""
-    return bool(not np.isfinite(value).all()) if isinstance(value, float | list) else False
+def finite(value: Any) -> Any:
+    """The same without numbers that JSON cannot hold: they become None."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _shares(side: Rounds, unit: str) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Saved runs against each other, and the gate for CI: slower than the baseline by more than is allowed, beyond doubt?
 
 Runs that did not take turns share neither the moment nor the process, so what differs between two runs of the same thing is
-part of the doubt. It is estimated from the runs that are given and, as they are few, from its usual size (`PROCESS_NOISE`).
+part of the doubt. It is estimated from the runs given and, as they are few, from its usual size (`stats.PROCESS_NOISE`).
 """
 
 import json
@@ -20,8 +20,6 @@ from hotlap.errors import RecordError, UsageError
 from hotlap.record import Run, load, write_atomically
 
 SCHEMA = "hotlap.baseline/1"
-PROCESS_NOISE = 0.02  # standard deviation of the logarithm between runs of the same thing
-PRIOR = 4  # runs that this number is worth
 FEW = 5  # windows below which a run says nothing
 PASS, FAIL, UNSURE = "pass", "FAIL", "cannot tell"
 
@@ -128,10 +126,10 @@ def effect(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], leve
         variances.append([stats.series_error(values) ** 2 for values in logs])
     freedom = sum(len(group) - 1 for group in medians)
     spread = sum(float(np.var(group)) * len(group) for group in medians)
-    between = (PRIOR * PROCESS_NOISE**2 + spread) / (PRIOR + freedom)
+    between = (stats.PRIOR * stats.PROCESS_NOISE**2 + spread) / (stats.PRIOR + freedom)
     error = float(np.sqrt(sum(sum(between + v for v in group) / len(group) ** 2 for group in variances)))
     value = float(np.mean(medians[0]) - np.mean(medians[1]))
-    critical, power = (float(stdtrit(PRIOR + freedom, p)) for p in ((1 + level) / 2, 0.8))
+    critical, power = (float(stdtrit(stats.PRIOR + freedom, p)) for p in ((1 + level) / 2, 0.8))
     runs = len(medians[0]) + len(medians[1])
     return stats.Effect(value, value - critical * error, value + critical * error, (critical + power) * error, runs, runs)
 

@@ -95,7 +95,7 @@ def growth(samples: Sequence[Any], checkpoints: int = 24) -> dict[str, Any] | No
     rows: list[dict[str, Any]] = []
     for what, count in totals.items():
         done = count > 0
-        if done.sum() < 8 or count[-1] < 8 * count[done][0]:
+        if done.sum() < 5 or count[-1] < 3 * count[done][0]:
             continue
         marks = np.geomspace(count[done][0], count[-1], checkpoints)
         places = np.unique(np.searchsorted(count, marks * (1 - 1e-12)))

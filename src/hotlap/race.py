@@ -66,6 +66,7 @@ class Options:
     block: float = 0.5  # seconds of a turn, at least
     turns: int = 6  # per round and side
     warmup: int = 2  # iterations or windows before the first turn, once learning has begun
+    round: float = 20.0  # seconds after which a round has turns enough, two at least: several rounds say more than one
     seed: int = 0  # of the order of turns, and of systems: each round has its own
 
 
@@ -87,7 +88,10 @@ def _round(run: Run, sides: Sequence[Side], options: Options, number: int, coin:
         for racer in racers:
             racer.wait()
             racer.pause()
+        began = time.monotonic()
         for turn in range(1, options.turns + 1):
+            if turn > 2 and time.monotonic() - began > options.round:
+                break
             for racer in coin.sample(racers, len(racers)):
                 on_turn(number, turn, racer.side.name)
                 racer.go()

@@ -14,6 +14,8 @@ from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2_000
+PROCESS_NOISE = 0.02  # usual standard deviation of the logarithm of a cost between processes that do the same
+PRIOR = 4  # processes that this number is worth
 MANY = 2_000  # values above which intervals are computed without resampling each of them
 
 
@@ -184,19 +186,21 @@ def rounds_effect(rounds: Sequence[ArrayLike], level: float = 0.95) -> Effect:
     A round is a set of fresh processes whose blocks took turns; `rounds` holds the differences of its pairs. Blocks of one
     process share its luck (memory layout, a neighbour on the machine), so only rounds are independent. With the few rounds that
     a comparison can afford, percentiles of a bootstrap cannot reach 95%; Student's t does, because medians of many pairs are
-    nearly normal. Rounds that agree by chance more than their own pairs allow do not narrow the interval.
+    nearly normal. Rounds that agree by chance more than their own pairs allow do not narrow the interval. One or two rounds do
+    not say how much rounds differ; then `PROCESS_NOISE` stands in for it.
     """
     pairs = [_floats(differences) for differences in rounds]
     medians = np.array([np.median(x) for x in pairs])
     count, total = len(medians), sum(map(len, pairs))
     value = float(medians.mean())
-    if count < 2:
-        return Effect(value, -np.inf, np.inf, np.inf, count, total)
-    between = medians.var(ddof=1) / count
+    freedom, spread = count - 1, float(((medians - value) ** 2).sum())
+    if count < 3:
+        freedom, spread = freedom + PRIOR, spread + PRIOR * 2 * PROCESS_NOISE**2
+    between = spread / freedom / count
     within = sum((1.4826 * np.median(np.abs(x - np.median(x)))) ** 2 * (np.pi / 2) / len(x) for x in pairs) / count**2
     error = float(np.sqrt(max(between, within)))
-    critical = float(stdtrit(count - 1, (1 + level) / 2))
-    smallest = (critical + float(stdtrit(count - 1, 0.8))) * error
+    critical = float(stdtrit(freedom, (1 + level) / 2))
+    smallest = (critical + float(stdtrit(freedom, 0.8))) * error
     return Effect(value, value - critical * error, value + critical * error, smallest, count, total)
 
 

@@ -69,14 +69,13 @@ def _point(turns: Sequence[Turn], name: str, unit: str) -> dict[str, Any]:
     if not rounds:
         return point
     effect = stats.rounds_effect(rounds)
-    low, high = (effect.low, effect.high) if effect.rounds > 1 else stats.bootstrap_interval(rounds[0], np.median)
     every = [block for found in blocks.values() for block in found.values()]
     iterations = sum(block["counts"].get(ITERATIONS, 0) for block in every)
     totals = {what: sum(block["counts"].get(what, 0) for block in every) for what in (ENV_STEPS, UPDATES, EPISODES)}
     measured = sum(block["wall"] - block["bare"] for block in every)
     return point | {
         "throughput": float(np.exp(-effect.value)),
-        "ci95": [float(np.exp(-high)), float(np.exp(-low))],
+        "ci95": [float(np.exp(-effect.high)), float(np.exp(-effect.low))],
         "rounds": effect.rounds,
         "memory": float(np.median([block["rss"] for block in every])),
         "stages": _stages(blocks, unit),

@@ -70,7 +70,7 @@ def _rows_table(comparison: dict[str, Any]) -> Table:
         interval = f"{units.ratio(row['ci95'][0])}-{units.ratio(row['ci95'][1])}" if row["ratio"] and row["ci95"] else ""
         part = row.get("contribution")
         share = "" if part is None else f"{part['value']:+.1%}"
-        values = [show(row[side]) if row[side] == row[side] and row[side] else "-" for side in ("a", "b")]
+        values = [show(row[side]) if row[side] else "-" for side in ("a", "b")]
         rows.append((name, *values, ratio, interval, share, "none seen" if row["verdict"] == SAME else row["verdict"]))
     note = (
         "ratio: A's cost over B's, above 1 B needs less. of A: what a stage adds to or takes from A's whole time; "
@@ -202,7 +202,10 @@ def _stage_costs_table(doc: dict[str, Any], points: list[dict[str, Any]]) -> Tab
         for path in paths
     ]
     unit = WORDS[doc["unit"]].removesuffix("s")
-    return Table(f"Time per {unit}, stage by stage", ("", *(f">{point['name']}" for point in shown)), rows)
+    names = [point["name"] for point in shown]
+    if len(doc["knobs"]) == 1:
+        names = [name.partition("=")[2] for name in names]
+    return Table(f"Time per {unit}, stage by stage, against {', '.join(doc['knobs'])}", ("", *(f">{n}" for n in names)), rows)
 
 
 # -- growth --

@@ -71,7 +71,7 @@ def _sections(doc: dict[str, Any], breakdown: bool) -> list[Section]:
         built += [_stage_section(doc, breakdown), tree, _throughput_section(doc), *over_time, _facts_section(doc)]
     if doc["what_if"] and breakdown:
         built.append(_what_if_section(doc))
-    if doc["growth"]:
+    if doc["growth"] and (doc["growth"]["why"] or any(row["superlinear"] for row in doc["growth"]["rows"])):
         built.append(growth_table(doc["growth"]))
     if doc["workers"]:
         built.append(_workers_section(doc))

@@ -37,16 +37,8 @@ def size(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A ratio: as many digits as it deserves."""
-    return (
-        f"{value:,.0f}"
-        if value >= 100
-        else f"{value:.1f}"
-        if value >= 10
-        else f"{value:.3f}"
-        if value > 0.8
-        else f"{value:.3g}"
-    )
+    """A ratio: three digits behind the point near 1, three digits in all elsewhere."""
+    return f"{value:.3f}" if 0.5 < value < 2 else _digits(value) if value >= 1 else f"{value:.3g}"
 
 
 def share(value: float) -> str:

@@ -106,7 +106,8 @@ def _race(verb: str, sides: Sequence[Any], args: Any, **fields: Any) -> Run:
     precision = units.parse(args.precision, "share")
     if args.turns < 2 or args.warmup < 0 or min(budget, block, precision) <= 0:
         raise UsageError("--turns must be at least 2, --warmup at least 0, --budget, --block and --precision more than 0")
-    plan = Plan(budget, precision, getattr(args, "control", False), Options(block, args.turns, args.warmup, args.seed))
+    options = Options(block, args.turns, args.warmup, round=budget / 10, seed=args.seed)
+    plan = Plan(budget, precision, getattr(args, "control", False), options)
     with bar() as progress:
         task = progress.add_task(verb, total=budget)
 
