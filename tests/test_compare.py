@@ -70,10 +70,6 @@ def test_coverage(kind):
 
 def test_series_of_dependent_values():
     rng = np.random.default_rng(0)
-    a, b = rng.normal(1.0, 0.1, 200), rng.normal(0.8, 0.1, 200)
-    effect = stats.series_effect(a, b)
-    assert effect.value == pytest.approx(np.median(a) - np.median(b))
-    assert effect.low < 0.2 < effect.high
     walk = np.repeat(rng.normal(0, 1, 40), 5)  # neighbours that are equal: fewer values than it seems
     assert stats.series_error(walk) > 1.3 * stats.series_error(rng.permutation(walk))
     assert stats.series_error([1.0]) == 0
@@ -136,7 +132,7 @@ def test_a_change_is_found_at_its_stage():
     assert act["verdict"] == compare.SAME
     assert step["contribution"]["value"] == pytest.approx(-1 / 3, abs=0.01)
     assert step["share_of_change"] + act["share_of_change"] == pytest.approx(1, abs=0.05)
-    assert rows["peak memory"]["verdict"] == compare.LARGER
+    assert rows["memory"]["verdict"] == compare.LARGER
     assert found["projected"] == pytest.approx(found["ratio"], rel=0.02)
     assert rows["time per update"]["ratio"] == pytest.approx(found["ratio"], rel=1e-6)
 
@@ -500,7 +496,7 @@ def test_bad_baselines(tmp_path):
     for text, said in (
         ("{", "damaged"),
         ('{"schema": "x"}', "schema"),
-        ('{"schema": "hotlap.baseline/1", "runs": [{}]}', "lack"),
+        ('{"schema": "hotlap.baseline/1", "runs": [{}]}', "lacks"),
     ):
         (tmp_path / "b.json").write_text(text)
         result = hotlap("gate", "a", "--baseline", "b.json", cwd=tmp_path)

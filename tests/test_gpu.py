@@ -105,7 +105,7 @@ def test_training_on_the_gpu_learns_resumes_and_is_measured(tmp_path):
     dqn.load_state(other, other_env, arrays, numbers)
     for _ in range(2):
         first, second = dqn.iterate(state, config, env, clock), dqn.iterate(other, config, other_env, clock)
-        assert first.loss == pytest.approx(second.loss, rel=1e-3)
+        assert first.scalars["train/loss"] == pytest.approx(second.scalars["train/loss"], rel=1e-3)
     doc = document(profile(system, config, Options(iterations=5, modules=True), out=tmp_path / "run"))
     assert 0 < doc["stages"]["update/loss"]["gpu_share"] < doc["stages"]["update"]["gpu_share"] < 1
     assert "collect/transfer" in doc["stages"]

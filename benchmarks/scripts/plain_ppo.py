@@ -1,4 +1,7 @@
-"""PPO on CartPole in one plain file, torch and gymnasium only. Says how fast its own loop ran."""
+"""PPO on CartPole in one plain file, torch and gymnasium only. Says how fast its own loop ran.
+
+python plain_ppo.py STEPS [MINIBATCH]
+"""
 
 import sys
 import time
@@ -8,7 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-NUM_ENVS, HORIZON, EPOCHS, MINIBATCH = 8, 128, 4, 256
+NUM_ENVS, HORIZON, EPOCHS = 8, 128, 4
+MINIBATCH = int(sys.argv[2]) if len(sys.argv) > 2 else 256
 GAMMA, LAMBDA, CLIP, ENTROPY, VALUE = 0.99, 0.95, 0.2, 0.01, 0.5
 
 

@@ -1,4 +1,7 @@
-"""Stable-Baselines3 PPO on CartPole, as its users write it. Says how fast its own loop ran."""
+"""Stable-Baselines3 PPO on CartPole, as its users write it. Says how fast its own loop ran.
+
+python sb3_ppo.py STEPS [MINIBATCH]
+"""
 
 import sys
 import time
@@ -8,8 +11,11 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 
 torch.set_num_threads(1)
-steps = int(sys.argv[1])
-model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 8, seed=0), n_steps=128, batch_size=256, n_epochs=4, seed=0, device="cpu")
+steps, minibatch = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 256
+envs = make_vec_env("CartPole-v1", 8, seed=0)
+model = PPO("MlpPolicy", envs, n_steps=128, batch_size=minibatch, n_epochs=4, learning_rate=1e-3, seed=0, device="cpu")
 begin = time.perf_counter()
 model.learn(steps)
+returns = [episode["r"] for episode in model.ep_info_buffer or []]
+print("mean_return", sum(returns) / max(1, len(returns)))
 print("steps_per_s", model.num_timesteps / (time.perf_counter() - begin), flush=True)

@@ -6,14 +6,15 @@ Amdahl says; if not (slope 0.3), it helps that much less.
 """
 
 import json
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hotlap import stages, stats
+from hotlap.blocks import blocks_of, cost, paired, stage_cost, unit_of
 from hotlap.clock import ENV_STEPS
-from hotlap.compare import blocks_of, cost, paired, stage_cost, unit_of
 from hotlap.errors import UsageError
 from hotlap.probe.delays import VARIABLE
 from hotlap.race import Side, read_turns
@@ -35,8 +36,7 @@ def sides(side: Side, name: str) -> tuple[list[Side], str]:
     path = found[0]
 
     def delayed(seconds: float) -> Side:
-        variables = {VARIABLE: json.dumps({path: seconds})} if seconds else {}
-        return replace(side, name=f"delay={seconds * 1e6:g}us", environment=variables)
+        return replace(side, name=f"delay={seconds * 1e6:g}us", environment={VARIABLE: json.dumps({path: seconds})})
 
     return [delayed(seconds) for seconds in DELAYS], path
 
@@ -50,14 +50,19 @@ def document(run: Run) -> dict[str, Any]:
         unit = unit_of(turns)
         base = blocks_of(turns, names[0])
         points: list[dict[str, Any]] = []
-        slopes: list[list[float]] = []
-        for name, delay in zip(names, DELAYS, strict=False):
+        products: dict[int, float] = defaultdict(float)  # round -> what was put in times what was noticed, summed
+        squares: dict[int, float] = defaultdict(float)
+        for side in run.header["config"]["sides"]:
+            name, delay = side["name"], json.loads(side["environment"][VARIABLE])[path]
             blocks = blocks_of(turns, name)
             every = [block for found in blocks.values() for block in found.values()]
             if not every:
                 continue
             put_in = delay * float(np.median([_delays_per(block, unit, path) for block in every]))
             rounds = paired(base, blocks, lambda x, y: cost(y, unit) - cost(x, unit))
+            for number, found in zip(sorted(base.keys() & blocks.keys()), rounds, strict=False):
+                products[number] += put_in * float(np.median(found))
+                squares[number] += put_in**2
             points.append(
                 {
                     "name": name,
@@ -66,11 +71,10 @@ def document(run: Run) -> dict[str, Any]:
                     "noticed": float(np.median([value for found in rounds for value in found])) if rounds else None,
                 }
             )
-            if put_in:
-                slopes += [[value / put_in for value in found] for found in rounds]
+        slopes = [[products[number] / squares[number]] for number in squares if squares[number]]  # least squares through 0
         effect = stats.rounds_effect(slopes) if slopes else None
         share = _share(base, path, unit)
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "schema": "hotlap.causal/1",
             "run": str(run.path),
             "verb": "sweep",
@@ -83,19 +87,23 @@ def document(run: Run) -> dict[str, Any]:
             "knobs": run.header["knobs"],
             "delayed": points,
             "slope": effect.value if effect else None,
-            "slope_ci95": [effect.low, effect.high] if effect else None,
-            "in_workers": bool(turns) and not any(turn.block["counts"].get("delays") for turn in turns),
+            "slope_ci95": [effect.low, effect.high] if effect and effect.rounds > 2 else None,
+            "in_workers": path.endswith(stages.ENV_STEP) and not any(turn.block["counts"].get("delays") for turn in turns),
             "share": share,
             "projections": project(share, effect) if share is not None else [],
             "plan": run.header["config"]["plan"],
             "machine": run.header["machine"],
             "warnings": [],
         }
-        if found["error"]:
-            found["warnings"].append(found["error"])
-        if found["status"] in ("interrupted", "killed"):
-            found["warnings"].append(f"The sweep was {found['status']}: this is what was measured until then.")
-    return found
+        if document["error"]:
+            document["warnings"].append(document["error"])
+        if document["status"] in ("interrupted", "killed"):
+            document["warnings"].append(f"The sweep was {document['status']}: this is what was measured until then.")
+        if turns and not slopes:
+            document["warnings"].append(
+                f"Nothing was delayed: hotlap sees no function of this script that is {path} as a whole."
+            )
+    return document
 
 
 def _delays_per(block: dict[str, Any], unit: str, path: str) -> float:
@@ -125,7 +133,7 @@ def project(share: float, slope: stats.Effect | None) -> list[dict[str, Any]]:
             "by_share": _finite(stats.amdahl(share, times)),
         }
         if slope:
-            limits = [slope.value, slope.low, slope.high]
+            limits = [slope.value, slope.low, slope.high] if slope.rounds > 2 else [slope.value]
             gains = [_finite(stats.amdahl(share * min(max(s, 0.0), 1.0), times)) for s in limits]
             row["by_delay"] = gains[0]
             row["ci95"] = sorted(gains[1:], key=lambda gain: gain or float("inf")) if len(gains) > 1 else None

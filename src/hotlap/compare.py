@@ -6,7 +6,8 @@ where steps are counted. How the interval is made: `stats.rounds_effect`.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,21 @@ from typing import Any
 import numpy as np
 
 from hotlap import machine, stages, stats
+from hotlap.blocks import (
+    Rounds,
+    blocks_of,
+    cost,
+    every_block,
+    median_of,
+    merged,
+    paired,
+    shares,
+    stage_cost,
+    total_cost,
+    unit_of,
+)
 from hotlap.clock import ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS
-from hotlap.errors import TargetFailed, UsageError
+from hotlap.errors import RecordError, TargetFailed, UsageError
 from hotlap.race import Options, Side, Turn, race, read_turns
 from hotlap.record import Run, strict_reading
 
@@ -70,6 +84,8 @@ def run_race(
             turns += done
             spent = time.monotonic() - began
             unit = unit_of(turns)
+            if unit == WINDOWS:
+                raise TargetFailed(f"there is nothing to compare by: {_counted(turns)}")
             effects = [headline(turns, sides[0].name, side.name, unit) for side in sides[1:]]
             narrow = number >= MIN_ROUNDS and all(effect.width <= plan.precision for effect in effects)
             if narrow or spent + spent / number > plan.budget:
@@ -77,62 +93,25 @@ def run_race(
         run.finish("done")
     except KeyboardInterrupt:
         run.finish("interrupted")
-    except TargetFailed as error:
-        run.finish("failed", error=str(error))
+    except (TargetFailed, RecordError) as error:
+        with suppress(RecordError):  # a full disk, perhaps
+            run.finish("failed", error=str(error))
     return run
 
 
+def _counted(turns: Sequence[Turn]) -> str:
+    """What each side counted, in words."""
+    said = []
+    for side in dict.fromkeys(turn.side for turn in turns):
+        counts = {
+            what for turn in turns if turn.side == side for what in (ENV_STEPS, UPDATES) if turn.block["counts"].get(what)
+        }
+        words = " and ".join(sorted(what.replace("_", " ") for what in counts))
+        said.append(f"{side} made {words or 'no env steps and no updates that hotlap saw'}")
+    return "; ".join(said)
+
+
 # -- what the blocks say --
-
-Rounds = dict[int, dict[int, dict[str, Any]]]  # round -> turn -> block
-
-
-def blocks_of(turns: Iterable[Turn], side: str) -> Rounds:
-    """A side's blocks after its warm-up, which each fresh process may have once more."""
-    found: Rounds = defaultdict(dict)
-    for turn in turns:
-        if turn.side == side:
-            found[turn.round][turn.turn] = turn.block
-    for number, blocks in found.items():
-        order = sorted(blocks)
-        late = stats.warmup_end([_pace(blocks[i]) for i in order]) if len(order) > 4 else 0
-        found[number] = {i: blocks[i] for i in order[late:]}
-    return found
-
-
-def _pace(block: dict[str, Any]) -> float:
-    """Seconds per whatever the block counts first."""
-    return next(cost(block, unit) for unit in (ENV_STEPS, UPDATES, ITERATIONS, WINDOWS) if block["counts"].get(unit))
-
-
-def unit_of(turns: Sequence[Turn]) -> str:
-    """What costs are counted by: the first of steps, updates and iterations that every block has."""
-    for unit in (ENV_STEPS, UPDATES, ITERATIONS):
-        if turns and all(turn.block["counts"].get(unit) for turn in turns):
-            return unit
-    return WINDOWS
-
-
-def cost(block: dict[str, Any], unit: str) -> float:
-    """Seconds per unit of work."""
-    amount = block["counts"].get(unit, 0)
-    return float(block["wall"] / amount) if amount else float("nan")
-
-
-def stage_cost(block: dict[str, Any], path: str, unit: str) -> float:
-    """Seconds per unit of work in one stage, without those inside it. Blocks are measured in part: the shares hold for all."""
-    measured = block["wall"] - block["bare"]
-    return cost(block, unit) * block["stages"].get(path, 0.0) / measured if measured > 0 else float("nan")
-
-
-def paired(a: Rounds, b: Rounds, of: Callable[[dict[str, Any], dict[str, Any]], float]) -> list[list[float]]:
-    """A number for each pair of blocks of the same round and turn, by rounds."""
-    rounds = []
-    for number in sorted(a.keys() & b.keys()):
-        values = [of(a[number][turn], b[number][turn]) for turn in sorted(a[number].keys() & b[number].keys())]
-        if finite := [value for value in values if np.isfinite(value)]:
-            rounds.append(finite)
-    return rounds
 
 
 def headline(turns: Sequence[Turn], a: str, b: str, unit: str, level: float = 0.95) -> stats.Effect:
@@ -197,21 +176,16 @@ def compare_blocks(turns: Sequence[Turn], first: str, second: str, unit: str, pr
     a, b = blocks_of(turns, first), blocks_of(turns, second)
     whole = headline(turns, first, second, unit)
     rows = [_row("whole", f"time per {_singular(unit)}", a, b, partial(cost, unit=unit))]
-    every = [block for side in (a, b) for found in side.values() for block in found.values()]
+    every = [*every_block(a), *every_block(b)]
     others = [other for other in (UPDATES, ITERATIONS) if other != unit and all(cost(block, other) > 0 for block in every)]
     rows += [_row("whole", f"time per {_singular(other)}", a, b, partial(cost, unit=other)) for other in others]
     rows.append(_memory_row(a, b))
-    whole_cost = rows[0]["a"]
-    paths = {
-        p
-        for p in _paths(a) | _paths(b)
-        if max(_median(s, partial(stage_cost, path=p, unit=unit)) for s in (a, b)) > TINY * whole_cost
-    }
+    both = [shares(side) for side in (a, b)]
+    paths = {path for share in both for path, part in share.items() if part > TINY}
     level = 1 - 0.05 / max(len(paths), 1)  # many stages are looked at: all their verdicts together hold at 95%
     total = _effect(paired(a, b, lambda x, y: (cost(y, unit) - cost(x, unit)) / cost(x, unit)))
     ordered = sorted(paths, key=lambda path: (path == stages.UNATTRIBUTED, stages.order(path)))
     rows += [_stage_row(path, a, b, unit, level, total.value) for path in ordered]
-    share = _shares(a, unit)
     found = {
         "a": first,
         "b": second,
@@ -220,7 +194,8 @@ def compare_blocks(turns: Sequence[Turn], first: str, second: str, unit: str, pr
         "pairs": whole.pairs,
         "rows": rows,
         "change": total.value,
-        "projected": _projected(share, rows),
+        "projected": _projected(both[0], rows),
+        "ratio_of_totals": total_cost(a, unit) / total_cost(b, unit),
         "work": {name: _work(side, unit) for name, side in (("a", a), ("b", b))},
         "ratios": paired(a, b, lambda x, y: cost(x, unit) / cost(y, unit)),
     }
@@ -228,18 +203,9 @@ def compare_blocks(turns: Sequence[Turn], first: str, second: str, unit: str, pr
     return clean
 
 
-def _paths(side: Rounds) -> set[str]:
-    return {path for blocks in side.values() for block in blocks.values() for path in block["stages"]}
-
-
-def _median(side: Rounds, of: Callable[[dict[str, Any]], float]) -> float:
-    values = [value for blocks in side.values() for block in blocks.values() if np.isfinite(value := of(block))]
-    return float(np.median(values)) if values else float("nan")
-
-
 def _row(kind: str, name: str, a: Rounds, b: Rounds, of: Callable[[dict[str, Any]], float]) -> dict[str, Any]:
     effect = _effect(paired(a, b, lambda x, y: _log(of(x), of(y))))
-    return as_row(effect, {"kind": kind, "name": name, "a": _median(a, of), "b": _median(b, of), "unit": "seconds"})
+    return as_row(effect, {"kind": kind, "name": name, "a": median_of(a, of), "b": median_of(b, of), "unit": "seconds"})
 
 
 def _memory_row(a: Rounds, b: Rounds) -> dict[str, Any]:
@@ -247,7 +213,7 @@ def _memory_row(a: Rounds, b: Rounds) -> dict[str, Any]:
     peaks = [{n: max(block["rss"] for block in blocks.values()) for n, blocks in side.items() if blocks} for side in (a, b)]
     rounds = [[_log(peaks[0][n], peaks[1][n])] for n in sorted(peaks[0].keys() & peaks[1].keys())]
     most = [float(np.median(list(peak.values()))) if peak else float("nan") for peak in peaks]
-    row = {"kind": "memory", "name": "peak memory", "a": most[0], "b": most[1], "unit": "bytes"}
+    row = {"kind": "memory", "name": "memory", "a": most[0], "b": most[1], "unit": "bytes"}
     return as_row(_effect(rounds), row, words=(SMALLER, LARGER))
 
 
@@ -257,9 +223,15 @@ def _stage_row(path: str, a: Rounds, b: Rounds, unit: str, level: float, change:
     def of(block: dict[str, Any]) -> float:
         return stage_cost(block, path, unit)
 
-    part = _effect(paired(a, b, lambda x, y: (of(y) - of(x)) / cost(x, unit)), level)
-    ratio = _effect(paired(a, b, lambda x, y: _log(of(x), of(y))))
-    row = as_row(ratio, {"kind": "stage", "name": path, "a": _median(a, of), "b": _median(b, of), "unit": "seconds"})
+    costs = [shares(side).get(path, 0.0) * total_cost(side, unit) for side in (a, b)]
+    if all(of(block) > 0 for block in (*every_block(a), *every_block(b))):
+        part = _effect(paired(a, b, lambda x, y: (of(y) - of(x)) / cost(x, unit)), level)
+        ratio = _effect(paired(a, b, lambda x, y: _log(of(x), of(y))))
+    else:  # it happens now and then: only whole rounds have it all
+        a, b = ({n: {0: merged(blocks)} for n, blocks in side.items() if blocks} for side in (a, b))
+        part = _effect(paired(a, b, lambda x, y: (of(y) - of(x)) / cost(x, unit)), level)
+        ratio = _effect(paired(a, b, lambda x, y: _log(of(x), of(y))))
+    row = as_row(ratio, {"kind": "stage", "name": path, "a": costs[0], "b": costs[1], "unit": "seconds"})
     row["verdict"] = verdict(replace(part, value=-part.value, low=-part.high, high=-part.low))
     if not (row["a"] > 0 and row["b"] > 0):
         row |= {"ratio": None, "ci95": None, "only": "A" if row["a"] > 0 else "B"}
@@ -291,11 +263,6 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _shares(side: Rounds, unit: str) -> dict[str, float]:
-    whole = _median(side, lambda block: cost(block, unit))
-    return {path: _median(side, partial(stage_cost, path=path, unit=unit)) / whole for path in _paths(side)}
-
-
 def _projected(shares: dict[str, float], rows: list[dict[str, Any]]) -> float | None:
     """What Amdahl's law says of the whole, from A's shares and the stages' own ratios: it leaves out what only B does."""
     left = 1.0
@@ -312,7 +279,7 @@ def _work(side: Rounds, unit: str) -> dict[str, float]:
         for block in blocks.values():
             for what, number in block["counts"].items():
                 totals[what] += number
-    found = {"per_second": 1 / _median(side, lambda block: cost(block, unit))}
+    found = {"per_second": 1 / median_of(side, lambda block: cost(block, unit))}
     if totals[ENV_STEPS]:
         found["updates_per_env_step"] = totals[UPDATES] / totals[ENV_STEPS]
         if totals[EPISODES]:
@@ -338,7 +305,7 @@ def _warnings(run: Run, found: dict[str, Any], turns: Sequence[Turn]) -> list[st
             "The machine is not steady enough: trust no difference of this size."
         )
     for side in found["sides"]:
-        costs = [cost(t.block, found["unit"]) for t in turns if t.side == side["name"]]
+        costs = [value for t in turns if t.side == side["name"] and np.isfinite(value := cost(t.block, found["unit"]))]
         if len(costs) < 6:
             continue
         late = [value for value in costs if value > OUTLIER * np.median(costs)]
@@ -348,6 +315,12 @@ def _warnings(run: Run, found: dict[str, Any], turns: Sequence[Turn]) -> list[st
         if step is not None and abs(change := np.median(costs[step:]) / np.median(costs[:step]) - 1) > NARROW:
             warnings.append(f"{side['name']}: drift, from block {step + 1} on its cost changed by {change:+.0%}.")
     for comparison in found["comparisons"]:
+        totals, interval = comparison["ratio_of_totals"], comparison["ci95"]
+        if totals and interval and not interval[0] / 1.02 <= totals <= interval[1] * 1.02:
+            warnings.append(
+                f"{comparison['b']}: over all blocks the ratio is {totals:.3f}, outside the interval: some blocks hold "
+                "rare and long work (evaluation, checkpoints, a burst on the machine) that the median does not see."
+            )
         rates = [comparison["work"][side].get("updates_per_env_step", 0.0) for side in ("a", "b")]
         if min(rates) >= 0 and max(rates) > 1.05 * min(rates) and max(rates) > 0:
             warnings.append(

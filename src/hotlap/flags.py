@@ -43,7 +43,7 @@ def with_config(kind: type, argv: list[str]) -> type:
         target = named
     else:
         target = argv[0]
-    found = system(target)
+    found = system(target, value_of("--algo", argv))
     preset, resume = value_of("--preset", argv), value_of("--resume", argv)
     if resume and (preset or value_of("--out", argv)):
         raise UsageError("--resume goes on in the run's own folder with its own config: leave out --preset and --out")
@@ -88,12 +88,17 @@ def value_of(flag: str, argv: list[str]) -> str | None:
     return None
 
 
-def system(name: str) -> Any:
-    from hotlap.systems import NAMES, load
+def system(name: str, algorithm: str | None = None) -> Any:
+    """A system, or a Gymnasium environment with an algorithm, by name."""
+    from hotlap.systems import NAMES, is_known, load
 
-    if name not in NAMES:
-        raise UsageError(f"unknown target {name!r}{nearest(name, NAMES)}; targets: {', '.join(NAMES)}")
-    return load(name)
+    if not is_known(name):
+        known = f"{', '.join(NAMES)}, a Gymnasium environment such as CartPole-v1"
+        raise UsageError(f"unknown target {name!r}{nearest(name, NAMES)}; targets: {known}")
+    found = load(name, algorithm)
+    if algorithm and algorithm != found.algorithm.lower():
+        raise UsageError(f"{name} is trained with {found.algorithm}: leave out --algo {algorithm}")
+    return found
 
 
 def nearest(name: str, known: Any) -> str:

@@ -15,9 +15,10 @@ import numpy as np
 from scipy.special import stdtrit
 
 from hotlap import compare, stages, stats
-from hotlap.clock import ENV_STEPS, UPDATES
+from hotlap.clock import ENV_STEPS, UPDATES, Sample
 from hotlap.errors import RecordError, UsageError
 from hotlap.record import Run, load, write_atomically
+from hotlap.report.counters import fill_worker_steps
 
 SCHEMA = "hotlap.baseline/1"
 FEW = 5  # windows below which a run says nothing
@@ -32,20 +33,30 @@ def series_of(run: Run) -> dict[str, Any]:
     _, steady = run.steady()
     if len(steady) < FEW:
         raise UsageError(f"{run.path} has {len(steady)} windows after warm-up; at least {FEW} are needed: measure longer")
-    unit = next((u for u in (ENV_STEPS, UPDATES) if all(s.counts.get(u) for s in steady)), "iterations")
-    amounts = [s.counts.get(unit, 1) for s in steady]
-    paths = sorted({path for s in steady for path in s.own}, key=stages.order)
+    fill_worker_steps(run)
+    unit = next((u for u in (ENV_STEPS, UPDATES) if all(s.counts.get(u) for s in steady)), None)
+    if unit is None:
+        raise UsageError(f"{run.path}: no window has env steps or updates in it, so there is no cost to compare")
+    amounts = [s.counts[unit] for s in steady]
+    paths = [*sorted({path for s in steady for path in s.own}, key=stages.order), stages.UNATTRIBUTED]
     return {
         "target": header["target"],
         "verb": header["verb"],
         "created": header["created"],
+        "status": header["status"],
         "config": header["config"],
         "unit": unit,
         "whole": [_short(s.wall * 1e-9 / n) for s, n in zip(steady, amounts, strict=True)],
-        "stages": {p: [_short(s.own.get(p, 0) * 1e-9 / n) for s, n in zip(steady, amounts, strict=True)] for p in paths},
+        "stages": {p: [_short(_own(s, p) * 1e-9 / n) for s, n in zip(steady, amounts, strict=True)] for p in paths},
         "memory": max(line.rss for line in run.lines),
         "machine": {key: header["machine"].get(key) for key in ("cpu", "cores", "usable_cores", "gpus", "python", "versions")},
     }
+
+
+def _own(sample: Sample, path: str) -> int:
+    if path != stages.UNATTRIBUTED:
+        return sample.own.get(path, 0)
+    return sample.wall - sum(total for name, total in sample.total.items() if stages.parent(name) is None)
 
 
 def _short(value: float) -> float:
@@ -66,9 +77,22 @@ def read_side(path: str) -> list[dict[str, Any]]:
         schema = found.get("schema") if isinstance(found, dict) else None
         raise RecordError(f"{path} has schema {schema!r}; this version of hotlap reads {SCHEMA!r}")
     runs = found.get("runs")
-    needed = {"target", "config", "unit", "whole", "stages", "memory", "machine"}
-    if not isinstance(runs, list) or not runs or not all(isinstance(run, dict) and needed <= run.keys() for run in runs):
-        raise RecordError(f"{path} is damaged: its runs lack {', '.join(sorted(needed))}")
+    needed = {
+        "target": str,
+        "created": str,
+        "config": dict,
+        "unit": str,
+        "whole": list,
+        "stages": dict,
+        "memory": int,
+        "machine": dict,
+    }
+    if not isinstance(runs, list) or not runs:
+        raise RecordError(f"{path} is damaged: it has no runs")
+    for run in runs:
+        wrong = [name for name, kind in needed.items() if not isinstance(run, dict) or not isinstance(run.get(name), kind)]
+        if wrong or not all(isinstance(value, int | float) and value > 0 for value in run["whole"]) or not run["whole"]:
+            raise RecordError(f"{path} is damaged: a run lacks {', '.join(wrong) or 'costs above 0'}")
     return runs
 
 
@@ -79,13 +103,22 @@ def write_baseline(path: Path, runs: Sequence[dict[str, Any]]) -> None:
 
 def check_comparable(base: Sequence[dict[str, Any]], new: Sequence[dict[str, Any]], anyway: bool) -> list[str]:
     """Warnings about what differs beside the thing itself; another machine or unit is refused, unless told otherwise."""
-    a, b = base[0], new[0]
+    warnings: list[str] = []
+    for run in (*base[1:], *new):
+        warnings += [said for said in _differences(base[0], run, anyway) if said not in warnings]
+    ended = [run.get("status", "done") for run in (*base, *new)]
+    if any(status != "done" for status in ended):
+        warnings.append(f"Not every run is complete: {', '.join(sorted(set(ended) - {'done'}))}.")
+    return warnings
+
+
+def _differences(a: dict[str, Any], b: dict[str, Any], anyway: bool) -> list[str]:
     warnings = []
     old, now = a["machine"], b["machine"]
     refused = [
         f"{key} {_say(old.get(key))} and {_say(now.get(key))}"
         for key in ("cpu", "usable_cores", "gpus")
-        if old.get(key) != now.get(key)
+        if _say(old.get(key)) != _say(now.get(key))
     ]
     if a["unit"] != b["unit"]:
         raise UsageError(f"one run counts {a['unit']}, the other {b['unit']}: their costs cannot be compared")
@@ -147,12 +180,15 @@ def compare_saved(
     rows = [compare.as_row(whole, {"kind": "whole", "name": name, "a": totals[0], "b": totals[1], "unit": "seconds"})]
     most = [float(np.mean([run["memory"] for run in side])) for side in (base, new)]
     memory = effect([[run["memory"]] for run in base], [[run["memory"]] for run in new])
-    row = {"kind": "memory", "name": "peak memory", "a": most[0], "b": most[1], "unit": "bytes"}
+    row = {"kind": "memory", "name": "memory", "a": most[0], "b": most[1], "unit": "bytes"}
     rows.append(compare.as_row(memory, row, words=(compare.SMALLER, compare.LARGER)))
-    paths = sorted({path for run in (*base, *new) for path in run["stages"]}, key=stages.order)
+    every = {path for run in (*base, *new) for path in run["stages"]}
+    paths = sorted(every, key=lambda path: (path == stages.UNATTRIBUTED, stages.order(path)))
     for path in paths:
         a, b = ([run["stages"].get(path, [0.0]) for run in side] for side in (base, new))
-        own = [float(np.mean([np.median(values) for values in side])) for side in (a, b)]
+        own = [float(np.mean([np.mean(values) for values in side])) for side in (a, b)]
+        if max(own) < compare.TINY * totals[0]:
+            continue
         both = all(min(values) > 0 for side in (a, b) for values in side)
         found = effect(a, b, 1 - 0.05 / len(paths)) if both else stats.Effect(float("nan"), -np.inf, np.inf, np.inf, 0, 0)
         row = compare.as_row(found, {"kind": "stage", "name": path, "a": own[0], "b": own[1], "unit": "seconds"})
@@ -163,7 +199,13 @@ def compare_saved(
         rows.append(row | {"contribution": {"value": change, "ci95": None}, "share_of_change": share})
     headline = compare.as_row(whole, {})
     comparison = {"a": names[0], "b": names[1], **headline, "rounds": whole.rounds, "pairs": whole.pairs, "rows": rows}
-    comparison |= {"change": totals[1] / totals[0] - 1, "projected": None, "work": {"a": {}, "b": {}}, "ratios": []}
+    comparison |= {
+        "change": totals[1] / totals[0] - 1,
+        "projected": None,
+        "work": {"a": {}, "b": {}},
+        "ratios": [],
+        "ratio_of_totals": None,
+    }
     return {
         "schema": "hotlap.compare/1",
         "run": names[1],

@@ -26,7 +26,7 @@ def train_until(side: Side, what: str, counts: Sequence[float], out: Path | None
     from hotlap.probe.system import work_of
     from hotlap.train.loop import recording, stop_requests, write_samples
 
-    system = systems.load(side.target)
+    system = systems.load(side.target, side.algorithm)
     config = flags.config_from(system, side.config)
     clock = StageClock.for_device(config.device)
     done = 0.0
@@ -99,6 +99,8 @@ def growth(samples: Sequence[Any], checkpoints: int = 24) -> dict[str, Any] | No
             continue
         marks = np.geomspace(count[done][0], count[-1], checkpoints)
         places = np.unique(np.searchsorted(count, marks * (1 - 1e-12)))
+        if len(places) < 3:
+            continue
         exponent, interval = stats.power_law(count[places], wall[places])
         above = exponent > SUPERLINEAR and interval[0] > 1.05
         rows.append({"work": what, "exponent": exponent, "ci95": list(interval), "superlinear": above})
@@ -136,9 +138,10 @@ def _why(samples: Sequence[Any], rows: dict[str, dict[str, Any]]) -> list[str]:
     if by_steps and by_steps["superlinear"] and not (updates[1] > 1.5 * updates[0]):
         costs = [seconds_per_step(part) for part in (early, late)]
         stage, factor = _grown(early, late)
+        how_much = f"{factor:.1f}x" if factor else "from nothing"
         said.append(
             f"A step itself costs {costs[1] / costs[0]:.1f} times what it did; the stage that grew most is {stage} "
-            f"({factor:.1f}x)."
+            f"({how_much})."
         )
     return said
 
@@ -152,8 +155,8 @@ def _grown(early: Sequence[Any], late: Sequence[Any]) -> tuple[str, float]:
         return {path: sum(s.own.get(path, 0) for s in part) / steps for path in paths}
 
     before, after = per_step(early), per_step(late)
-    stage = max(after, key=lambda path: after[path] - before.get(path, 0.0))
-    return stage, after[stage] / before[stage] if before.get(stage) else float("inf")
+    stage = max(after, key=lambda path: after[path] - before.get(path, 0.0), default="none")
+    return stage, after[stage] / before[stage] if before.get(stage) else 0.0
 
 
 def reached(samples: Sequence[Any], what: str, counts: Sequence[float]) -> list[dict[str, Any]]:
@@ -171,7 +174,7 @@ def reached(samples: Sequence[Any], what: str, counts: Sequence[float]) -> list[
             **{name: float(total[place]) for name, total in totals.items()},
         }
         first = found[0] if found else row
-        row["expected_seconds"] = first["seconds"] * count / first["count"]
+        row["expected_seconds"] = first["seconds"] * row[what] / first[what]  # counts are reached at ends of iterations
         row["expected_by_steps"] = first["seconds"] * row[ENV_STEPS] / first[ENV_STEPS]
         row["expected_by_updates"] = first["seconds"] * row[UPDATES] / first[UPDATES] if first[UPDATES] else None
         found.append(row)

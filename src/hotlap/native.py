@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from hotlap.errors import KernelError
@@ -22,6 +24,16 @@ def compiler() -> list[str] | None:
 
 def compiler_version(command: list[str]) -> str:
     return subprocess.run([*command, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+
+
+@cache
+def cpu() -> str:
+    """What -march=native depends on: a cache on a shared home folder must not serve another CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return "".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))}))
 
 
 def library(name: str, *dependencies: str) -> Path:

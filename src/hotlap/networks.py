@@ -6,6 +6,7 @@ All take turns in this process, forward and forward with backward, on the same r
 to calling operations, not to computing them; then a smaller network is no faster, and the result says so.
 """
 
+import copy
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -31,9 +32,10 @@ class NetTimes:
     name: str
     parameters: int
     operations: int
-    saved_bytes: int  # kept from the forward pass for the backward pass
-    forward: float
-    forward_ci95: tuple[float, float]
+    saved_bytes: int  # kept from the forward pass for the backward pass, parameters not counted
+    act: float  # forward without gradients
+    act_ci95: tuple[float, float]
+    forward: float  # with gradients
     both: float
     both_ci95: tuple[float, float]
     modules: list[dict[str, Any]]
@@ -71,8 +73,9 @@ def compare_nets(
         raise ValueError("compare_nets needs at least one network")
     if batch < 1 or rounds < 2:
         raise ValueError("batch must be at least 1 and rounds at least 2")
+    nets = {name: copy.deepcopy(net) for name, net in nets.items()}  # timing leaves gradients and statistics behind
     inputs = {name: _input(net, batch, input_shape, make_input) for name, net in nets.items()}
-    turns = {(name, way): _turn(net, inputs[name], way == "both") for name, net in nets.items() for way in ("forward", "both")}
+    turns = {(name, way): _turn(net, inputs[name], way) for name, net in nets.items() for way in ("act", "forward", "both")}
     samples: dict[tuple[str, str], list[float]] = {key: [] for key in turns}
     repeats = {key: max(1, round(TURN / _seconds(turn, 3))) for key, turn in turns.items()}
     coin = random.Random(0)
@@ -95,16 +98,18 @@ def _input(net: nn.Module, batch: int, shape: tuple[int, ...] | None, make: Call
     return torch.randn(batch, *shape, device=device, generator=torch.Generator(device).manual_seed(0))
 
 
-def _turn(net: nn.Module, inputs: Any, backward: bool) -> Callable[[], None]:
+def _turn(net: nn.Module, inputs: Any, way: str) -> Callable[[], None]:
     gpu = any(p.is_cuda for p in net.parameters())
 
     def run() -> None:
-        if backward:
-            net.zero_grad(set_to_none=True)
-            _scalar(net(inputs)).backward()  # type: ignore[no-untyped-call]
-        else:
+        if way == "act":
             with torch.inference_mode():
                 net(inputs)
+        else:
+            net.zero_grad(set_to_none=True)
+            loss = _scalar(net(inputs))
+            if way == "both":
+                loss.backward()  # type: ignore[no-untyped-call]
         if gpu:
             torch.cuda.synchronize()
 
@@ -127,11 +132,13 @@ def _seconds(turn: Callable[[], None], repeats: int) -> float:
 
 
 def _times(name: str, net: nn.Module, inputs: Any, samples: dict[tuple[str, str], list[float]]) -> NetTimes:
-    saved = 0
+    own = {p.untyped_storage().data_ptr() for p in net.parameters()}
+    saved: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
-        nonlocal saved
-        saved += tensor.numel() * tensor.element_size()
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            saved[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
@@ -143,16 +150,16 @@ def _times(name: str, net: nn.Module, inputs: Any, samples: dict[tuple[str, str]
     timer = ModuleTimer({name: net})
     with timer.watch():
         for _ in range(5):
-            _turn(net, inputs, True)()
-    net.zero_grad(set_to_none=True)
-    forward, both = samples[name, "forward"], samples[name, "both"]
+            _turn(net, inputs, "both")()
+    act, forward, both = (samples[name, way] for way in ("act", "forward", "both"))
     return NetTimes(
         name=name,
         parameters=sum(p.numel() for p in net.parameters()),
         operations=int(counter.get_total_flops()),
-        saved_bytes=saved,
+        saved_bytes=sum(saved.values()),
+        act=float(np.median(act)),
+        act_ci95=stats.bootstrap_interval(act, np.median),
         forward=float(np.median(forward)),
-        forward_ci95=stats.bootstrap_interval(forward, np.median),
         both=float(np.median(both)),
         both_ci95=stats.bootstrap_interval(both, np.median),
         modules=[asdict(entry) for entry in timer.results()],

@@ -32,6 +32,7 @@ class Side:
     name: str
     target: str
     system: str | None = None
+    algorithm: str | None = None
     config: dict[str, Any] = field(default_factory=dict)
     script: str | None = None
     module: bool = False
@@ -120,6 +121,7 @@ class _Racer:
             "block": options.block,
             "warmup": options.warmup,
             "system": side.system,
+            "algorithm": side.algorithm,
             "config": config,
             "env_only": side.env_only,
             "script": side.script,

@@ -204,22 +204,6 @@ def rounds_effect(rounds: Sequence[ArrayLike], level: float = 0.95) -> Effect:
     return Effect(value, value - critical * error, value + critical * error, smallest, count, total)
 
 
-def series_effect(a: ArrayLike, b: ArrayLike, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Effect:
-    """Difference of the medians of two series that were not measured together, with a block bootstrap interval.
-
-    Neighbours in a series depend on each other, so blocks of them are drawn. What differs between two processes, or two days,
-    is not in the interval: it cannot be known from one series each.
-    """
-    x, y = _floats(a), _floats(b)
-    drawn = [_block_medians(values, resamples, seed + i) for i, values in enumerate((x, y))]
-    value = float(np.median(x) - np.median(y))
-    differences = drawn[0] - drawn[1]
-    low, high = _percentiles(differences, level)
-    error = float(differences.std())
-    normal = NormalDist()
-    return Effect(value, low, high, (normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(0.8)) * error, 1, min(len(x), len(y)))
-
-
 def _block_medians(x: Floats, resamples: int, seed: int) -> Floats:
     size = max(1, round(len(x) ** (1 / 3)))
     count = -(-len(x) // size)

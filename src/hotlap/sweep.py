@@ -5,15 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from hotlap import stats
+from hotlap import stages, stats
+from hotlap.blocks import Rounds, blocks_of, cost, stage_cost, unit_of
 from hotlap.clock import ENV_STEPS, EPISODES, ITERATIONS, UPDATES
-from hotlap.compare import Rounds, blocks_of, cost, stage_cost, unit_of
+from hotlap.growth import SUPERLINEAR
 from hotlap.race import Turn, read_turns
 from hotlap.record import Run, strict_reading
 
 KNEE = 0.9  # of the best throughput
 LATENCY, PARTLY, LINEAR, CONTENDED = "latency-bound", "partly latency-bound", "work-bound", "contended"
+FLAT, LEARNING = "no effect", "learns differently"
 MEANING = {
+    FLAT: "throughput does not depend on it",
     LATENCY: "a step costs the same however much is in it, so more at once is nearly free",
     PARTLY: "part of the cost does not grow with the knob",
     LINEAR: "cost grows with the work, throughput stays",
@@ -112,8 +115,9 @@ def scaling(points: Sequence[dict[str, Any]], knob: str) -> dict[str, Any] | Non
     rate = np.array([point["throughput"] for point in chosen])
     slopes = np.diff(np.log(rate)) / np.diff(np.log(value))
     segments = [
-        {"from": float(a), "to": float(b), "slope": float(slope), "reading": _reading(float(slope))}
-        for a, b, slope in zip(value, value[1:], slopes, strict=False)
+        {"from": float(value[i]), "to": float(value[i + 1]), "slope": float(slope)}
+        | _read(chosen[i], chosen[i + 1], float(slope))
+        for i, slope in enumerate(slopes)
     ]
     best = float(rate.max())
     knee = next(i for i, r in enumerate(rate) if r >= KNEE * best)
@@ -125,19 +129,45 @@ def scaling(points: Sequence[dict[str, Any]], knob: str) -> dict[str, Any] | Non
     }
 
 
-def _reading(slope: float) -> str:
-    return LATENCY if slope > 0.7 else PARTLY if slope > 0.3 else LINEAR if slope > -0.1 else CONTENDED
+def _read(a: dict[str, Any], b: dict[str, Any], slope: float) -> dict[str, Any]:
+    """What the step from one point to the next says. If it changes how much is learned per step, only collecting is read."""
+    rates = [point.get("work", {}).get("updates_per_env_step") for point in (a, b)]
+    if None in rates or max(rates) <= 1.05 * min(rates):
+        return {"reading": _reading(slope, a, b)}
+    steps = [(point["per_iteration"] or {}).get(ENV_STEPS) for point in (a, b)]
+    collecting = [sum(cost for path, cost in point["stages"].items() if path.startswith(stages.COLLECT)) for point in (a, b)]
+    said = f"{rates[0]:.3g} to {rates[1]:.3g} updates per env step"
+    if all(collecting) and steps[0] and steps[1] and steps[0] != steps[1]:
+        alone = float(np.log(collecting[0] / collecting[1]) / np.log(steps[1] / steps[0]))
+        return {"reading": LEARNING, "learning": said, "collecting": _reading(alone, a, b), "collecting_slope": alone}
+    return {"reading": LEARNING, "learning": said}
+
+
+def _reading(slope: float, a: dict[str, Any], b: dict[str, Any]) -> str:
+    if abs(slope) < 0.1:
+        steps = [(point.get("per_iteration") or {}).get(ENV_STEPS) for point in (a, b)]
+        return FLAT if all(steps) and steps[0] == steps[1] else LINEAR
+    return LATENCY if slope > 0.7 else PARTLY if slope > 0.3 else LINEAR if slope > 0 else CONTENDED
 
 
 def _says(segments: list[dict[str, Any]]) -> list[str]:
     """The segments in words, neighbours that say the same joined."""
     joined: list[dict[str, Any]] = []
     for segment in segments:
-        if joined and joined[-1]["reading"] == segment["reading"]:
-            joined[-1] = {**joined[-1], "to": segment["to"]}
+        same = joined and all(joined[-1].get(key) == segment.get(key) for key in ("reading", "collecting"))
+        if same:
+            first, last = (s.get("learning", "").partition(" to ") for s in (joined[-1], segment))
+            joined[-1] = {**joined[-1], "to": segment["to"], "learning": f"{first[0]} to {last[2]}"}
         else:
             joined.append(segment)
-    return [f"{s['from']:g} to {s['to']:g}: {s['reading']}; {MEANING[s['reading']]}" for s in joined]
+    return [f"{s['from']:g} to {s['to']:g}: {_in_words(s)}" for s in joined]
+
+
+def _in_words(segment: dict[str, Any]) -> str:
+    if segment["reading"] != LEARNING:
+        return f"{segment['reading']}; {MEANING[segment['reading']]}"
+    alone = segment.get("collecting")
+    return str(segment["learning"]) + (f"; collecting alone is {alone}: {MEANING[alone]}" if alone else "")
 
 
 # -- how cost grows --
@@ -150,5 +180,6 @@ def growth_over(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         pairs = [(p["per_iteration"][what], p["seconds_per_iteration"]) for p in points if p.get("per_iteration", {}).get(what)]
         if len(pairs) >= 3 and max(w for w, _ in pairs) > 1.5 * min(w for w, _ in pairs):
             exponent, interval = stats.power_law([w for w, _ in pairs], [c for _, c in pairs])
-            found.append({"work": what, "exponent": exponent, "ci95": list(interval)})
+            above = exponent > SUPERLINEAR and interval[0] > 1.05
+            found.append({"work": what, "exponent": exponent, "ci95": list(interval), "superlinear": above})
     return found

@@ -21,20 +21,19 @@ class _System:
 
     target: str
     preset: Literal["fast", "seed"] = "fast"
+    algo: Literal["ppo", "dqn"] | None = None
 
 
 def is_target(text: str) -> bool:
     """Whether this names a system or a script, rather than a saved run."""
-    from hotlap.systems import NAMES
+    from hotlap.systems import is_known
 
     words = _split(text)
-    return bool(words) and (words[0] in NAMES or flags.is_script(words))
+    return bool(words) and (flags.is_script(words) or is_known(words[0]))
 
 
 def side(text: str, name: str | None = None, extra: Sequence[str] = (), env_only: bool = False) -> Side:
     """A target with its settings. `extra` settings come after its own."""
-    from hotlap.systems import NAMES
-
     words = [*_split(text), *extra]
     if flags.is_script(words):
         module = words[0] == "-m"
@@ -47,11 +46,9 @@ def side(text: str, name: str | None = None, extra: Sequence[str] = (), env_only
             raise UsageError("--env-only: only for systems, not for scripts")
         short = script if module else Path(script).name
         return Side(name or shlex.join([short, *arguments]), short, script=script, module=module, arguments=tuple(arguments))
-    if words[0] not in NAMES:
-        raise UsageError(f"unknown target {words[0]!r}{flags.nearest(words[0], NAMES)}; targets: {', '.join(NAMES)}, a script")
     parsed = flags.parse(flags.with_config(_System, words), "compare", ["--target", *words])
     config = dataclasses.asdict(flags.checked(parsed.config))
-    return Side(name or text, words[0], system=words[0], config=config, env_only=env_only)
+    return Side(name or text, words[0], system=words[0], algorithm=parsed.algo, config=config, env_only=env_only)
 
 
 def vary(text: str, knobs: Sequence[str], env_only: bool = False) -> list[Side]:
@@ -60,13 +57,17 @@ def vary(text: str, knobs: Sequence[str], env_only: bool = False) -> list[Side]:
     sides = []
     for combination in itertools.product(*choices):
         name = ", ".join(f"{knob}={value}" for knob, value in combination)
-        variables = {knob: value for knob, value in combination if knob.isupper()}
-        extra = [word for knob, value in combination if not knob.isupper() for word in _setting(text, knob, value)]
+        variables = {knob: value for knob, value in combination if _is_variable(knob)}
+        extra = [word for knob, value in combination if not _is_variable(knob) for word in _setting(text, knob, value)]
         found = side(text, name, extra, env_only)
         sides.append(dataclasses.replace(found, environment=variables))
     if len({s.name for s in sides}) < len(sides):
         raise UsageError(f"--vary {' '.join(knobs)}: the same value twice")
     return sides
+
+
+def _is_variable(knob: str) -> bool:
+    return knob.isupper() and not knob.startswith("-")
 
 
 def parse_knob(text: str) -> tuple[str, list[str]]:
@@ -101,7 +102,7 @@ def _setting(text: str, knob: str, value: str) -> list[str]:
 
 
 def _preset(words: list[str]) -> Any:
-    found = flags.system(words[0])
+    found = flags.system(words[0], flags.value_of("--algo", words))
     return found.presets.get(flags.value_of("--preset", words) or "fast", found.presets["fast"])
 
 

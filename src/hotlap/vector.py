@@ -1,12 +1,15 @@
-"""Many environments as one `gymnasium.vector.VectorEnv`: on their C kernel (turbo) or on their Python reference.
+"""Many environments as one `gymnasium.vector.VectorEnv`: games on their C kernel (turbo) or on their Python reference, and any
+Gymnasium environment, one after another.
 
 Arrays that `reset` and `step` return are views of buffers, not copies. There are two sets of buffers, used in turn: what a
 step returned stays valid during the next step and is overwritten by the one after it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -15,15 +18,18 @@ from hotlap.envs import load_game
 from hotlap.envs.engine import Buffers, NativeEngine, identity
 
 MAX_ENVS = 1 << 22
+MakeEngine = Callable[[NDArray[Any], tuple[Buffers, ...]], "NativeEngine | SerialEngine"]
 
 
-class ReferenceEngine:
-    """The same batch on the Python reference, one environment after another."""
+class SerialEngine:
+    """A batch of Gymnasium environments, one after another."""
 
-    def __init__(self, game: Any, options: dict[str, Any], actions: NDArray[np.int64], slots: tuple[Buffers, ...]) -> None:
-        self.envs = [type(game)(**options) for _ in actions]
-        self.identity = f"{identity(game.kernel, game.defines)}-reference"
+    def __init__(self, name: str, envs: list[Any], actions: NDArray[Any], slots: tuple[Buffers, ...]) -> None:
+        self.envs = envs
+        self.identity = name
+        self.masks: NDArray[np.bool_] | None = None  # of legal actions, where environments tell them
         self._actions = actions
+        self._scalar = actions.ndim == 1
         self._slots = slots
         self._returns = np.zeros(len(actions), np.float64)
         self._lengths = np.zeros(len(actions), np.int64)
@@ -31,18 +37,17 @@ class ReferenceEngine:
     def reset(self, seeds: NDArray[np.uint64] | None, start: Any, slot: int) -> None:
         for i, env in enumerate(self.envs):
             seed = None if seeds is None else int(seeds[i])
-            self._slots[slot].obs[i], _ = env.reset(seed=seed, options=start)
+            self._slots[slot].obs[i], info = env.reset(seed=seed, options=start)
+            self._note_mask(i, info)
         self._returns[:] = 0
         self._lengths[:] = 0
 
     def step(self, slot: int) -> int:
-        for i, action in enumerate(self._actions):
-            if not self.envs[i].action_space.contains(action):
-                return -1 - i
         out = self._slots[slot]
         finished = 0
+        actions = self._actions.tolist() if self._scalar else self._actions.copy()
         for i, env in enumerate(self.envs):
-            obs, reward, terminated, truncated, _ = env.step(int(self._actions[i]))
+            obs, reward, terminated, truncated, info = env.step(actions[i])
             self._returns[i] += reward
             self._lengths[i] += 1
             out.reward[i], out.terminated[i], out.truncated[i] = reward, terminated, truncated
@@ -50,11 +55,50 @@ class ReferenceEngine:
                 finished += 1
                 out.final_obs[i] = obs
                 out.episode_return[i], out.episode_length[i] = self._returns[i], self._lengths[i]
-                out.episode_metrics[i] = env.metrics()
+                self._note_metrics(i, out)
                 self._returns[i] = self._lengths[i] = 0
-                obs, _ = env.reset()
+                obs, info = env.reset()
             out.obs[i] = obs
+            self._note_mask(i, info)
         return finished
+
+    def _note_metrics(self, i: int, out: Buffers) -> None:
+        """Environments of other people have none."""
+
+    def _note_mask(self, i: int, info: dict[str, Any]) -> None:
+        if "action_mask" in info:
+            mask = np.asarray(info["action_mask"], np.bool_).ravel()
+            self.masks = np.ones((len(self.envs), len(mask)), np.bool_) if self.masks is None else self.masks
+            self.masks[i] = mask
+
+    def state(self) -> NDArray[Any]:
+        """Nothing: these environments cannot be saved, so a resumed run begins new episodes."""
+        return np.zeros((len(self.envs), 0), np.uint8)
+
+    def load_state(self, state: NDArray[Any]) -> None:
+        """See `state`."""
+
+    def close(self) -> None:
+        for env in self.envs:
+            env.close()
+        self.envs = []
+
+
+class ReferenceEngine(SerialEngine):
+    """A batch of a game on its Python reference."""
+
+    def __init__(self, game: Any, options: dict[str, Any], actions: NDArray[Any], slots: tuple[Buffers, ...]) -> None:
+        name = f"{identity(game.kernel, game.defines)}-reference"
+        super().__init__(name, [type(game)(**options) for _ in actions], actions, slots)
+
+    def step(self, slot: int) -> int:
+        for i, action in enumerate(self._actions):
+            if not self.envs[i].action_space.contains(action):
+                return -1 - i
+        return super().step(slot)
+
+    def _note_metrics(self, i: int, out: Buffers) -> None:
+        out.episode_metrics[i] = self.envs[i].metrics()
 
     def state(self) -> NDArray[Any]:
         packed = [np.append(env.pack(), r.view(np.uint64)) for env, r in zip(self.envs, self._returns, strict=True)]
@@ -65,9 +109,6 @@ class ReferenceEngine:
             env.unpack(state[i, :-2])
         self._returns[:] = np.ascontiguousarray(state[:, -2]).view(np.float64)
         self._lengths[:] = state[:, -1].astype(np.int64)
-
-    def close(self) -> None:
-        self.envs.clear()
 
 
 class GameVectorEnv(VectorEnv[Any, Any, Any]):
@@ -81,31 +122,24 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
 
-    def __init__(self, name: str, num_envs: int, turbo: bool, seed: int | None, threads: int, **options: Any) -> None:
-        for label, value, limit in (("num_envs", num_envs, MAX_ENVS), ("threads", threads, 1024)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limit:
-                raise ValueError(f"{name}: {label} must be a whole number from 1 to {limit:,}, not {value!r}")
-        try:
-            self._game = load_game(name)(**options)
-        except TypeError as error:
-            raise ValueError(f"{name}: unknown option: {str(error).split('__init__() ')[-1]}") from None
+    engine: NativeEngine | SerialEngine
+
+    def __init__(self, game: Any, num_envs: int, seed: int | None, make_engine: MakeEngine) -> None:
+        self._game = game
         self.num_envs = num_envs
         self.single_observation_space = self._game.observation_space
         self.single_action_space = self._game.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._slots = (Buffers.allocate(self._game, num_envs), Buffers.allocate(self._game, num_envs))
-        self._final_infos = [_final_info(out, self._game.metric_names) for out in self._slots]
+        self._final_infos = [_final_info(out, getattr(game, "metric_names", ())) for out in self._slots]
         self._slot = 0
-        self._actions = np.zeros(num_envs, np.int64)
+        space = self.single_action_space
+        self._actions = np.zeros((num_envs, *(space.shape or ())), np.float32 if isinstance(space, Box) else np.int64)
         self._seed = seed
         self._started = False
-        self.turbo = turbo
-        self.engine: NativeEngine | ReferenceEngine
-        if turbo:
-            self.engine = NativeEngine(self._game, self._actions, threads, self._slots)
-        else:
-            self.engine = ReferenceEngine(self._game, options, self._actions, self._slots)
+        self.engine = make_engine(self._actions, self._slots)
+        self.turbo = isinstance(self.engine, NativeEngine)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -114,13 +148,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
         seeds = None if seed is None else self._seeds(seed)
         super().reset(seed=seed if isinstance(seed, int) else None)
-        start: Any = None
-        if options and "board" in options:
-            start = self._game.encode_start(options) if self.turbo else options
+        start: Any = options
+        if self.turbo:
+            start = self._game.encode_start(options) if options and self._game.start_key in options else None
         self._slot = 1 - self._slot
         self.engine.reset(seeds, start, self._slot)
         self._started = True
-        return self._slots[self._slot].obs, {}
+        return self._slots[self._slot].obs, self._masks()
 
     def _seeds(self, seed: Any) -> NDArray[np.uint64]:
         each = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
@@ -146,15 +180,26 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         out = self._slots[slot]
         finished = self.engine.step(slot)
         if finished == 0:
-            return out.obs, out.reward, out.terminated, out.truncated, {}
+            return out.obs, out.reward, out.terminated, out.truncated, self._masks()
         if finished < 0:
             self._slot = 1 - slot
             bad = -1 - finished
             raise ValueError(f"action {self._actions[bad]} of environment {bad} is outside {self.single_action_space}")
         ended = out.terminated | out.truncated
         final_info = dict(self._final_infos[slot])
-        info = {"final_obs": out.final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
+        info = {
+            "final_obs": out.final_obs,
+            "_final_obs": ended,
+            "final_info": final_info,
+            "_final_info": ended,
+            **self._masks(),
+        }
         return out.obs, out.reward, out.terminated, out.truncated, info
+
+    def _masks(self) -> dict[str, Any]:
+        """Which actions are legal, if the environments tell."""
+        masks = self.engine.masks if isinstance(self.engine, SerialEngine) else None
+        return {} if masks is None else {"action_mask": masks.copy()}
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that the future depends on: the environments and the observation they are in."""
@@ -168,6 +213,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         same_rules = np.array_equal(state["identity"], self._identity())
         if not same_rules or len(state["envs"]) != self.num_envs:
             raise ValueError(f"the saved environments do not fit {self.num_envs} x {self.engine.identity}")
+        if not state["envs"].size:  # environments that cannot be saved begin anew
+            obs: NDArray[Any] = self.reset()[0]
+            return obs
         self.engine.load_state(state["envs"])
         self._slots[self._slot].obs[...] = state["obs"]
         self._started = True
@@ -190,4 +238,39 @@ def make_vec(
     `turbo=True` runs the C kernel, on `threads` threads; `turbo=False` the Python reference, with the same results bit for
     bit. Other options are the game's own: see its class docstring, such as `hotlap.envs.snake.reference.Snake`.
     """
-    return GameVectorEnv(name, num_envs, turbo, seed, threads, **options)
+    _check_counts(name, num_envs, threads)
+    try:
+        game = load_game(name)(**options)
+    except TypeError as error:
+        raise ValueError(f"{name}: unknown option: {str(error).split('__init__() ')[-1]}") from None
+
+    def make_engine(actions: NDArray[Any], slots: tuple[Buffers, ...]) -> NativeEngine | SerialEngine:
+        if turbo:
+            return NativeEngine(game, actions, threads, slots)
+        return ReferenceEngine(game, options, actions, slots)
+
+    return GameVectorEnv(game, num_envs, seed, make_engine)
+
+
+def make_gym(env: str | Callable[[], Any], num_envs: int = 1, seed: int | None = None, **options: Any) -> GameVectorEnv:
+    """A vector of any Gymnasium environment, by its registered name or by a function that makes one.
+
+    Observations that are no array of numbers are flattened (a discrete one becomes one-hot).
+    """
+    import gymnasium
+
+    name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
+    _check_counts(name, num_envs, 1)
+
+    def make() -> Any:
+        made = gymnasium.make(env, **options) if isinstance(env, str) else env()
+        return made if isinstance(made.observation_space, Box) else gymnasium.wrappers.FlattenObservation(made)
+
+    envs = [make() for _ in range(num_envs)]
+    return GameVectorEnv(envs[0], num_envs, seed, lambda actions, slots: SerialEngine(name, envs, actions, slots))
+
+
+def _check_counts(name: str, num_envs: int, threads: int) -> None:
+    for label, value, limit in (("num_envs", num_envs, MAX_ENVS), ("threads", threads, 1024)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limit:
+            raise ValueError(f"{name}: {label} must be a whole number from 1 to {limit:,}, not {value!r}")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-GAMES = {"snake": "hotlap.envs.snake.reference:Snake"}
+GAMES = {"snake": "hotlap.envs.snake.reference:Snake", "cartpole": "hotlap.envs.cartpole.reference:CartPole"}
 
 
 def load_game(name: str) -> Any:

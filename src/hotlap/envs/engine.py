@@ -6,7 +6,6 @@ those. The game's constants and options reach it as macros, so the compiler sees
 
 import ctypes
 import os
-import platform
 import weakref
 from dataclasses import dataclass
 from functools import cache
@@ -24,16 +23,6 @@ ENGINE = Path(__file__).with_name("engine.c")
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-pthread")
 
 
-@cache
-def _cpu() -> str:
-    """What -march=native depends on: a cache on a shared home folder must not serve another CPU."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return "".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))}))
-
-
 def identity(kernel: Path, defines: dict[str, int | float]) -> str:
     """Names a kernel by its source and options: equal names have equal states and rules."""
     sources = [ENGINE, kernel, *sorted(kernel.parent.parent.glob("*.h"))]
@@ -49,8 +38,8 @@ def build(kernel: Path, defines: dict[str, int | float]) -> Path:
     cc = native.compiler()
     if cc is None:
         raise KernelError(f"{native.NO_COMPILER}, or use turbo=False for the Python reference")
-    library = native.library(identity(kernel, defines), *FLAGS, native.compiler_version(cc), _cpu())
-    arguments = [*FLAGS, *_macros(defines), f'-DKERNEL="{kernel.resolve()}"', str(ENGINE)]
+    library = native.library(identity(kernel, defines), *FLAGS, native.compiler_version(cc), native.cpu())
+    arguments = [*FLAGS, *_macros(defines), f'-DKERNEL="{kernel.resolve()}"', str(ENGINE), "-lm"]
     native.build(library, f"{kernel.parent.name}/kernel.h", cc, arguments)
     return library
 
@@ -95,14 +84,14 @@ class Buffers:
             final_obs=np.zeros((num_envs, *space.shape), space.dtype),
             episode_return=np.zeros(num_envs, np.float64),
             episode_length=np.zeros(num_envs, np.int64),
-            episode_metrics=np.zeros((num_envs, len(game.metric_names)), np.float32),
+            episode_metrics=np.zeros((num_envs, len(getattr(game, "metric_names", ()))), np.float32),
         )
 
 
 class NativeEngine:
     """A batch of environments that live in one block of memory and are stepped by the game's kernel."""
 
-    def __init__(self, game: Any, actions: NDArray[np.int64], threads: int, slots: tuple[Buffers, ...]) -> None:
+    def __init__(self, game: Any, actions: NDArray[Any], threads: int, slots: tuple[Buffers, ...]) -> None:
         self._native = load(build(game.kernel, game.defines))
         self.identity = identity(game.kernel, game.defines)
         self._states = np.zeros((len(actions), self._native.hotlap_state_size()), np.uint8)

@@ -139,7 +139,7 @@ def _run_system(spec: dict[str, Any], turns: Turns) -> tuple[int, str | None]:
     from hotlap.flags import checked, config_from
     from hotlap.probe.system import work_of
 
-    system = systems.load(spec["system"])
+    system = systems.load(spec["system"], spec["algorithm"])
     config = checked(config_from(system, spec["config"]))
     clock = StageClock.for_device(config.device)
     left = spec["warmup"]

@@ -97,8 +97,8 @@ def _ratio_plot(doc: dict[str, Any]) -> Plot:
 def _how_table(doc: dict[str, Any]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for comparison in doc["comparisons"]:
-        what = "runs" if doc["plan"] is None else "rounds of fresh processes"
-        rows.append((f"{comparison['b']}", f"{comparison['rounds']} {what}, {comparison['pairs']} pairs"))
+        pairs = f"{comparison['rounds']} rounds of fresh processes, {comparison['pairs']} pairs"
+        rows.append((f"{comparison['b']}", pairs if doc["plan"] else f"{comparison['rounds']} saved runs in all"))
     if plan := doc["plan"]:
         race = plan["race"]
         rows.append(("turns", f"{race['turns']} of at least {units.seconds(race['block'])} per round, in random order"))
@@ -126,7 +126,7 @@ def _machine_rows(doc: dict[str, Any]) -> list[tuple[Cell, ...]]:
 
 def _sweep_sections(doc: dict[str, Any]) -> list[Section]:
     built: list[Section] = []
-    if doc.get("reached"):
+    if "until" in doc:
         return _growth_sections(doc)
     if "delayed" in doc:
         return _causal_sections(doc)
@@ -214,8 +214,8 @@ def _stage_costs_table(doc: dict[str, Any], points: list[dict[str, Any]]) -> Tab
 def _growth_sections(doc: dict[str, Any]) -> list[Section]:
     what = WORDS[doc["until"]]
     built: list[Section] = []
-    last = doc["reached"][-1]
     if len(doc["reached"]) > 1:
+        last = doc["reached"][-1]
         first = doc["reached"][0]
         times = last["seconds"] / last["expected_seconds"]
         said = [
@@ -246,7 +246,8 @@ def _growth_sections(doc: dict[str, Any]) -> list[Section]:
     if doc["growth"]:
         built.append(growth_table({**doc["growth"], "why": []}))
     curve = doc["curve"]
-    built.append(Plot(f"Time and work against {what}", "lines", what, "relative to the end", curve["x"], curve["series"]))
+    if curve["x"]:
+        built.append(Plot(f"Time and work against {what}", "lines", what, "relative to the end", curve["x"], curve["series"]))
     built.append(Table("How it was measured", ("", ""), _machine_rows(doc)))
     return built
 
@@ -305,13 +306,17 @@ def net_sections(doc: dict[str, Any]) -> list[Section]:
                 units.count(net["parameters"]),
                 units.count(net["operations"]),
                 units.size(net["saved_bytes"]),
+                units.seconds(net["act"]),
                 units.seconds(net["forward"]),
                 units.seconds(net["backward"]),
                 f"{units.seconds(net['both'])} ({units.seconds(low)}-{units.seconds(high)})",
             )
         )
-    columns = ("network", ">parameters", ">operations", ">kept", ">forward", ">backward", ">both, 95%")
-    note = f"batch {doc['batch']}, in turns in one process; operations of a forward pass; kept: memory for the backward pass"
+    columns = ("network", ">parameters", ">operations", ">kept", ">act", ">forward", ">backward", ">both, 95%")
+    note = (
+        f"batch {doc['batch']}, in turns in one process; operations of a forward pass; kept: memory for the backward pass; "
+        "act: forward without gradients"
+    )
     built: list[Section] = [Notes(doc["says"], kind="result")] if doc["says"] else []
     built.append(Table("Networks", columns, rows, note))
     modules: list[tuple[Cell, ...]] = []

@@ -307,8 +307,7 @@ def growth_table(growth: dict[str, Any], title: str = "How time grows with the w
     rows: list[tuple[Cell, ...]] = []
     for row in growth["rows"]:
         low, high = row["ci95"]
-        above = row.get("superlinear", row["exponent"] > 1.15)
-        grows = "more than linear" if above else "linear" if row["exponent"] > 0.85 else "less than linear"
+        grows = "more than linear" if row["superlinear"] else "linear" if row["exponent"] > 0.85 else "less than linear"
         rows.append((f"with {row['work'].replace('_', ' ')}", f"{row['exponent']:.2f}", f"{low:.2f}-{high:.2f}", grows))
     return Table(title, ("", ">exponent", ">95%", ""), rows, " ".join(growth["why"]))
 

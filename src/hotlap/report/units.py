@@ -56,6 +56,8 @@ def parse(text: str, kind: str) -> float:
     if not found or found[2] not in table or found[1].count(".") > 1:
         units = ", ".join(unit for unit in table if unit)
         raise ValueError(f"{text!r} is no number with a unit ({units})")
+    if kind == "share" and (found[2] not in ("", "%") or (found[2] == "" and float(found[1]) >= 1)):
+        raise ValueError(f"{text!r} is no share: write 5% or 0.05")
     return float(found[1]) * table[found[2]]
 
 

@@ -21,9 +21,22 @@ class System:
     score: str  # the metric of an episode that says how well it was played
 
 
-def load(name: str) -> System:
-    """A system by name. Imports torch, so callers that only need names use NAMES."""
+def load(name: str, algorithm: str | None = None) -> System:
+    """A system by name, or a Gymnasium environment with an algorithm. Imports torch, so who only needs names uses NAMES."""
     from importlib import import_module
 
+    if name not in NAMES:
+        from hotlap.systems.gym import gym_system
+
+        return gym_system(name, algorithm or "ppo")
     found: System = import_module(f"hotlap.systems.{name}").SYSTEM
     return found
+
+
+def is_known(name: str) -> bool:
+    """Whether this names a system or a registered Gymnasium environment."""
+    if name in NAMES:
+        return True
+    import gymnasium
+
+    return name in gymnasium.registry

@@ -102,8 +102,7 @@ class State:
 class Metrics:
     """What one iteration saw."""
 
-    loss: float | None = None
-    epsilon: float = 0.0
+    scalars: dict[str, float] = field(default_factory=dict)
     episodes: dict[str, list[float]] = field(default_factory=dict)  # return, length and the game's own, per episode
 
 
@@ -174,9 +173,11 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
             clock.count(UPDATES)
     state.iterations += 1
     with clock.stage(stages.LOG):
-        metrics.epsilon = epsilon(state, config)
+        metrics.scalars["train/epsilon"] = epsilon(state, config)
         if losses:
-            metrics.loss = torch.stack(losses).mean().item()  # the only wait for the device in an iteration's learning
+            metrics.scalars["train/loss"] = (
+                torch.stack(losses).mean().item()
+            )  # the only wait for the device in an iteration's learning
     clock.count(EPISODES, len(metrics.episodes.get("return", ())))
     return metrics
 
@@ -197,7 +198,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
         next_obs, reward, terminated, truncated, info = env.step(host_action)
     with clock.stage(stages.STORE):
         after = next_obs
-        if info:
+        if "_final_obs" in info:
             after = next_obs.copy()
             ended = info["_final_obs"]
             after[ended] = info["final_obs"][ended]
@@ -289,7 +290,7 @@ def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]
     while waiting.any():
         action = state.net(torch.from_numpy(obs).to(state.replay.device)).argmax(dim=1)
         obs, _, _, _, info = env.step(action.cpu().numpy())
-        if info:
+        if "_final_info" in info:
             first = info["_final_info"] & waiting
             waiting &= ~first
             for name, values in info["final_info"].items():

@@ -175,10 +175,8 @@ def stop_requests() -> Iterator[threading.Event]:
 
 def _scalars(metrics: Any, state: Any, evaluation: dict[str, Any] | None) -> dict[str, float]:
     shown = {f"episode/{name}": float(np.mean(values)) for name, values in metrics.episodes.items()}
-    shown["train/epsilon"] = metrics.epsilon
+    shown |= metrics.scalars
     shown["train/updates"] = state.updates
-    if metrics.loss is not None:
-        shown["train/loss"] = metrics.loss
     if evaluation:
         shown |= {f"evaluation/{name}": evaluation[name] for name in ("mean_return", "mean_score")}
     return shown

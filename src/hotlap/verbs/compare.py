@@ -84,16 +84,19 @@ def _nets(sides: Sequence[Any], knobs: Sequence[str]) -> dict[str, Any] | None:
     """If the network is what differs: the networks by themselves, before the race."""
     if not any(targets.parse_knob(knob)[0] in ("net", "hidden", "dueling") for knob in knobs) or not sides[0].system:
         return None
+    import torch
+
     from hotlap import flags, systems
     from hotlap.networks import compare_nets
 
-    system = systems.load(sides[0].system)
+    system = systems.load(sides[0].system, sides[0].algorithm)
     nets, config = {}, None
     for side in sides:
         config = flags.config_from(system, side.config)
         with closing(system.make_env(config, 1)) as env:
-            nets[side.name] = system.trainer.make_net(config, env)
+            nets[side.name] = system.trainer.make_net(config, env).to(config.device)
             shape = env.single_observation_space.shape
+    torch.set_num_threads(config.torch_threads)  # type: ignore[union-attr]
     return compare_nets(nets, batch=config.batch_size, input_shape=shape).document()  # type: ignore[union-attr]
 
 
@@ -135,7 +138,7 @@ class Sweep:
 
     Example: hotlap sweep snake --vary num_envs=1,8,64,256,1024
 
-    Example: hotlap sweep train.py --vary --num-envs=1,4,16 --budget 5m
+    Example: hotlap sweep train.py --vary num_envs=1,4,16 --budget 5m
 
     Example: hotlap sweep snake --preset seed --until episodes=1024,5000
 
@@ -175,6 +178,8 @@ def sweep(args: Sweep) -> int:
 
     if sum(bool(way) for way in (args.vary, args.until, args.delay)) != 1:
         raise UsageError("sweep needs one of --vary knob=value,value, --until episodes=1024,5000 and --delay STAGE")
+    if args.env_only and not args.vary:
+        raise UsageError("--env-only goes with --vary")
     if args.until:
         return _sweep_until(args)
     if args.delay:
@@ -194,7 +199,9 @@ def _sweep_until(args: Sweep) -> int:
     try:
         counts = sorted(float(value) for value in values)
     except ValueError:
-        raise UsageError(f"--until {args.until}: the counts must be numbers") from None
+        counts = [0.0]
+    if not all(0 < count < float("inf") for count in counts):
+        raise UsageError(f"--until {args.until}: the counts must be numbers above 0")
     side = targets.side(args.what)
     if not side.system:
         raise UsageError("--until trains a system from its start; for a script, profile it: its report says how time grows")
@@ -250,11 +257,8 @@ def gate(args: Gate) -> int:
     if limit < 0 or not (args.baseline or args.save):
         raise UsageError("gate needs --baseline RUN or FILE, or --save FILE to make one; --max-slowdown must not be negative")
     new = [series for run in args.runs for series in gating.read_side(run)]
-    if args.save:
-        gating.write_baseline(args.save, new)
-        err.print(f"baseline of {len(new)} run{'s' if len(new) > 1 else ''}: {args.save}", highlight=False, soft_wrap=True)
     if not args.baseline:
-        return 0
+        return _save_baseline(args, new)
     doc = gating.compare_saved(gating.read_side(args.baseline), new, (args.baseline, " ".join(args.runs)), args.anyway)
     verdict = gating.judge(doc, limit)
     doc |= {"schema": "hotlap.gate/1", "verb": "gate", **verdict}
@@ -272,7 +276,21 @@ def gate(args: Gate) -> int:
         from hotlap.report import terminal
 
         terminal.render(title, sections, terminal.Output())
+    if args.save:
+        _save_baseline(args, new, quiet=True)
     return 1 if verdict["gate"] == gating.FAIL else 0
+
+
+def _save_baseline(args: Gate, runs: Sequence[dict[str, Any]], quiet: bool = False) -> int:
+    from hotlap import gate as gating
+
+    assert args.save is not None
+    gating.write_baseline(args.save, runs)
+    if args.json and not quiet:
+        print_json({"schema": "hotlap.gate/1", "baseline": str(args.save), "runs": len(runs)})
+    else:
+        err.print(f"baseline of {len(runs)} run{'s' if len(runs) > 1 else ''}: {args.save}", highlight=False, soft_wrap=True)
+    return 0
 
 
 def report_document(found: Run) -> dict[str, Any] | None:

@@ -25,6 +25,8 @@ class Profile:
 
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
     """Which system (see `hotlap systems`), or a script such as train.py; -m MODULE for a module."""
+    algo: Literal["ppo", "dqn"] | None = None
+    """How to train a Gymnasium environment: ppo if not given."""
     preset: Literal["fast", "seed"] = "fast"
     """`fast`, or `seed`: as the original report had it."""
     iterations: int = 10
@@ -86,7 +88,9 @@ def profile(args: Any) -> int:
         def report(what: str, done: int, total: int) -> None:
             progress.update(task, description=f"profile {args.what}: {what}", completed=done, total=total or None)
 
-        run = run_profile(flags.system(args.what), flags.checked(args.config), options, out=args.out, on_progress=report)
+        run = run_profile(
+            flags.system(args.what, args.algo), flags.checked(args.config), options, out=args.out, on_progress=report
+        )
     missed = _show_profile(run, args)
     return 130 if run.header["status"] == "interrupted" else missed
 

@@ -20,10 +20,14 @@ class Train:
     Example: hotlap train snake --preset fast --seed 1
 
     Example: hotlap train snake --resume latest
+
+    Example: hotlap train CartPole-v1 --algo ppo
     """
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
-    """Which system: see `hotlap systems`."""
+    """Which system (see `hotlap systems`), or a registered Gymnasium environment."""
+    algo: Literal["ppo", "dqn"] | None = None
+    """How to train a Gymnasium environment: ppo if not given."""
     preset: Literal["fast", "seed"] = "fast"
     """`fast`, or `seed`: as the original report had it."""
     resume: str | None = None
@@ -44,7 +48,7 @@ def train(args: Any) -> int:
     from hotlap.report.document import document
     from hotlap.train.loop import train as run_training
 
-    system = flags.system(args.target)
+    system = flags.system(args.target, args.algo)
     config = flags.checked(args.config)
     started = time.monotonic()
     resume = find(args.resume) if args.resume else None

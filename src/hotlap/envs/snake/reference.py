@@ -65,6 +65,7 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
 
     kernel = Path(__file__).with_name("kernel.h")
     metric_names = ("score",)
+    start_key = "board"
 
     def __init__(self, size: int = 10, features: str = "flood", render_mode: str | None = None) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:

@@ -1,0 +1,1 @@
+"""CartPole: the yardstick that every trainer knows."""

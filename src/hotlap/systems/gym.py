@@ -1,0 +1,55 @@
+"""Any registered Gymnasium environment as a system: its environment, and PPO or DQN with defaults that suit small tasks."""
+
+from collections.abc import Callable
+from typing import Any
+
+from hotlap.systems import System
+from hotlap.train import dqn, ppo
+from hotlap.vector import make_gym, make_vec
+
+KERNELS = {"CartPole-v1": "cartpole"}  # environments of which hotlap has a kernel
+
+PPO = ppo.Config()
+DQN = dqn.Config(
+    num_envs=8,
+    turbo=False,
+    total_steps=100_000,
+    iteration_steps=128,
+    updates_per_step=4,
+    batch_size=128,
+    buffer_size=50_000,
+    learning_starts=2_000,
+    learning_rate=1e-3,
+    double=True,
+    target_sync=200,
+    grad_clip=10.0,
+    epsilon_end=0.02,
+    epsilon_steps=20_000,
+)
+
+
+def gym_system(name: str, algorithm: str) -> System:
+    trainer: Any = {"ppo": ppo, "dqn": dqn}[algorithm]
+    config: Any = {"ppo": PPO, "dqn": DQN}[algorithm]
+    return System(
+        name=name,
+        summary=f"{name} of Gymnasium",
+        algorithm=algorithm.upper(),
+        trainer=trainer,
+        presets={"fast": config},
+        preset_notes={"fast": "defaults for small tasks"},
+        make_env=_maker(name),
+        score="return",
+    )
+
+
+def _maker(name: str) -> Callable[..., Any]:
+    def make_env(config: Any, num_envs: int | None = None) -> Any:
+        number = config.num_envs if num_envs is None else num_envs
+        if not config.turbo:
+            return make_gym(name, number, seed=config.seed)
+        if name not in KERNELS:
+            raise ValueError(f"hotlap has no kernel of {name}: leave out --turbo")
+        return make_vec(KERNELS[name], number, seed=config.seed, threads=config.env_threads)
+
+    return make_env

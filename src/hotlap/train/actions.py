@@ -1,0 +1,110 @@
+"""Actions: how a network's output becomes actions, and how likely they were.
+
+Plain functions of tensors, without the checks and caches of `torch.distributions`, which cost more than the arithmetic on
+small batches. `mask` is true where a discrete action is legal.
+"""
+
+import math
+from dataclasses import dataclass
+
+import gymnasium
+import torch
+from torch import Tensor
+
+_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """One choice, or several at once (multi-discrete): `sizes` says how many ways each has."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def outputs(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return () if len(self.sizes) == 1 else (len(self.sizes),)
+
+    dtype = torch.int64
+
+    def sample(self, logits: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Actions [B] or [B, k], and the logarithm of their probability [B]."""
+        actions, chosen = [], []
+        for logp in self._parts(logits, mask):
+            # The first of exponential arrivals at these rates; an impossible action has rate 0.
+            noise = torch.empty_like(logp).exponential_(generator=generator)
+            action = (logp.exp() / noise).argmax(-1)
+            actions.append(action)
+            chosen.append(logp.gather(-1, action[:, None])[:, 0])
+        return (torch.stack(actions, -1) if self.shape else actions[0]), _sum(chosen)
+
+    def best(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
+        actions = [logp.argmax(-1) for logp in self._parts(logits, mask)]
+        return torch.stack(actions, -1) if self.shape else actions[0]
+
+    def evaluate(self, logits: Tensor, action: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Logarithm of the actions' probability [B], and the entropy [B]."""
+        parts = self._parts(logits, mask)
+        columns = action.unbind(-1) if self.shape else (action,)
+        chosen = [logp.gather(-1, column[:, None])[:, 0] for logp, column in zip(parts, columns, strict=True)]
+        entropy = [-(logp.exp() * logp.clamp(min=-1e9)).sum(-1) for logp in parts]
+        return _sum(chosen), _sum(entropy)
+
+    def _parts(self, logits: Tensor, mask: Tensor | None) -> list[Tensor]:
+        if mask is not None:
+            logits = logits.masked_fill(~mask, -torch.inf)
+        parts = (logits,) if len(self.sizes) == 1 else torch.split(logits, list(self.sizes), -1)
+        return [torch.log_softmax(part, -1) for part in parts]
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Continuous actions [B, k]: the network gives the means and the logarithms of the deviations, one after the other."""
+
+    size: int
+
+    @property
+    def outputs(self) -> int:
+        return 2 * self.size
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    dtype = torch.float32
+
+    def sample(self, output: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        mean, log_std = output.chunk(2, -1)
+        noise = torch.empty_like(mean).normal_(generator=generator)
+        return mean + log_std.exp() * noise, -(0.5 * noise**2 + log_std + _LOG_SQRT_2PI).sum(-1)
+
+    def best(self, output: Tensor, mask: Tensor | None = None) -> Tensor:
+        return output.chunk(2, -1)[0]
+
+    def evaluate(self, output: Tensor, action: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        mean, log_std = output.chunk(2, -1)
+        z = (action - mean) * (-log_std).exp()
+        return -(0.5 * z**2 + log_std + _LOG_SQRT_2PI).sum(-1), (log_std + 0.5 + _LOG_SQRT_2PI).sum(-1)
+
+
+Actions = Discrete | Gaussian
+
+
+def _sum(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
+
+
+def actions_of(space: gymnasium.Space[object]) -> Actions:
+    """How to act in an action space."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        if space.start != 0:
+            raise ValueError("discrete actions must start at 0")
+        return Discrete((int(space.n),))
+    if isinstance(space, gymnasium.spaces.MultiDiscrete) and space.nvec.ndim == 1:
+        return Discrete(tuple(int(n) for n in space.nvec))
+    if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
+        return Gaussian(space.shape[0])
+    raise ValueError(f"PPO cannot act in {space}: it takes Discrete, MultiDiscrete and Box of one dimension")

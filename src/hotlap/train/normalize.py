@@ -1,0 +1,42 @@
+"""Running moments: to bring observations to mean 0 and deviation 1, and rewards to a common scale."""
+
+import torch
+from torch import Tensor
+
+
+class Moments:
+    """Mean and variance of all that was added, by the parallel formula of Chan and others."""
+
+    def __init__(self, shape: tuple[int, ...], device: torch.device) -> None:
+        self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
+        self.squares = torch.zeros(shape, dtype=torch.float64, device=device)  # summed, about the mean
+        self.count = torch.zeros((), dtype=torch.float64, device=device)
+
+    def add(self, values: Tensor) -> None:
+        """A batch [B, ...]."""
+        x = values.to(torch.float64)
+        number = len(x)
+        mean = x.mean(0)
+        change = mean - self.mean
+        total = self.count + number
+        self.squares += ((x - mean) ** 2).sum(0) + change**2 * (self.count * number / total)
+        self.mean += change * (number / total)
+        self.count += number
+
+    @property
+    def variance(self) -> Tensor:
+        return torch.where(self.count > 1, self.squares / self.count.clamp(min=1), torch.ones_like(self.squares))
+
+    @property
+    def scale(self) -> Tensor:
+        """What to multiply by for a deviation of 1, as float32."""
+        return (self.variance + 1e-8).rsqrt().to(torch.float32)
+
+    def normalize(self, values: Tensor) -> Tensor:
+        return ((values - self.mean) * (self.variance + 1e-8).rsqrt()).clamp(-10, 10).to(torch.float32)
+
+    def state(self) -> dict[str, Tensor]:
+        return {"mean": self.mean, "squares": self.squares, "count": self.count}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        self.mean, self.squares, self.count = state["mean"], state["squares"], state["count"]

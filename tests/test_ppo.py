@@ -1,0 +1,389 @@
+"""PPO: known answers, the memory of recurrent networks, exact resume, and CartPole against Gymnasium's."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hotlap
+from hotlap.clock import StageClock
+from hotlap.train import ppo
+from hotlap.train.actions import Discrete, Gaussian, actions_of
+from hotlap.train.advantage import gae, gae_in_torch
+from hotlap.train.normalize import Moments
+from hotlap.vector import make_gym
+
+SMALL = ppo.Config(num_envs=4, turbo=True, horizon=16, minibatch=32, epochs=2, hidden=(16, 16), total_steps=10_000)
+
+
+def cartpole(config, **options):
+    return hotlap.make_vec("cartpole", config.num_envs, turbo=config.turbo, seed=config.seed, **options)
+
+
+# -- advantages --
+
+
+def slow_gae(reward, value, done, gamma, lam):
+    """By the definition: a sum over the rest of the episode."""
+    steps, envs = reward.shape
+    out = np.zeros((steps, envs))
+    for n in range(envs):
+        for t in range(steps):
+            weight = 1.0
+            for k in range(t, steps):
+                alive = 1 - done[k, n]
+                out[t, n] += weight * (reward[k, n] + gamma * value[k + 1, n] * alive - value[k, n])
+                weight *= gamma * lam * alive
+                if not alive:
+                    break
+    return out
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 1000), st.floats(0, 1), st.floats(0, 1))
+def test_gae_by_definition(steps, envs, seed, gamma, lam):
+    rng = np.random.default_rng(seed)
+    reward, value = rng.normal(size=(steps, envs)), rng.normal(size=(steps + 1, envs))
+    done = (rng.random((steps, envs)) < 0.3).astype(float)
+    tensors = [torch.tensor(array, dtype=torch.float32) for array in (reward, value, done)]
+    expected = slow_gae(reward, value, done, gamma, lam)
+    np.testing.assert_allclose(gae(*tensors, gamma, lam).numpy(), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        gae_in_torch(*tensors, gamma, lam, torch.empty(steps, envs)).numpy(), expected, rtol=1e-4, atol=1e-4
+    )
+
+
+def test_gae_by_hand():
+    """Two steps, the second ends the episode: 1 + 0.9 * 3 - 2 = 1.7 and 1 - 3 = -2, which counts 0.9 * 0.5 before."""
+    found = gae(torch.ones(2, 1), torch.tensor([[2.0], [3.0], [100.0]]), torch.tensor([[0.0], [1.0]]), 0.9, 0.5)
+    assert found[:, 0].tolist() == pytest.approx([1.7 - 0.9, -2.0])
+    monte_carlo = gae(torch.ones(3, 1), torch.zeros(4, 1), torch.tensor([[0.0], [0.0], [1.0]]), 0.5, 1.0)
+    assert monte_carlo[:, 0].tolist() == pytest.approx([1.75, 1.5, 1.0])
+
+
+# -- actions --
+
+
+def test_discrete_against_torch():
+    logits = torch.randn(64, 5, generator=torch.Generator().manual_seed(0))
+    actions = Discrete((5,))
+    action, logp = actions.sample(logits, torch.Generator().manual_seed(1))
+    expected = torch.distributions.Categorical(logits=logits)
+    torch.testing.assert_close(logp, expected.log_prob(action))
+    found, entropy = actions.evaluate(logits, action)
+    torch.testing.assert_close(found, logp)
+    torch.testing.assert_close(entropy, expected.entropy())
+    assert (actions.best(logits) == logits.argmax(-1)).all()
+
+
+def test_discrete_samples_follow_their_probabilities():
+    logits = torch.tensor([[0.0, 1.0, 2.0]]).expand(60_000, 3)
+    action, _ = Discrete((3,)).sample(logits, torch.Generator().manual_seed(0))
+    share = torch.bincount(action, minlength=3) / len(action)
+    torch.testing.assert_close(share, torch.softmax(logits[0], -1), atol=0.01, rtol=0)
+
+
+def test_several_choices_and_masks():
+    actions = Discrete((3, 4))
+    logits = torch.randn(5_000, 7, requires_grad=True)
+    mask = torch.rand(5_000, 7, generator=torch.Generator().manual_seed(0)) < 0.5
+    mask[:, 0] = mask[:, 3] = True
+    action, logp = actions.sample(logits, torch.Generator().manual_seed(0), mask)
+    assert action.shape == (5_000, 2)
+    assert mask[torch.arange(5_000), action[:, 0]].all() and mask[torch.arange(5_000), 3 + action[:, 1]].all()
+    found, entropy = actions.evaluate(logits, action, mask)
+    torch.testing.assert_close(found, logp)
+    (found.mean() + entropy.mean()).backward()
+    assert logits.grad.isfinite().all() and (logits.grad[~mask] == 0).all()
+
+
+def test_gaussian_against_torch():
+    output = torch.randn(64, 6, generator=torch.Generator().manual_seed(0))
+    action, logp = Gaussian(3).sample(output, torch.Generator().manual_seed(1))
+    expected = torch.distributions.Normal(output[:, :3], output[:, 3:].exp())
+    torch.testing.assert_close(logp, expected.log_prob(action).sum(-1))
+    found, entropy = Gaussian(3).evaluate(output, action)
+    torch.testing.assert_close(found, logp)
+    torch.testing.assert_close(entropy, expected.entropy().sum(-1))
+
+
+def test_action_spaces():
+    assert actions_of(gymnasium.spaces.Discrete(3)) == Discrete((3,))
+    assert actions_of(gymnasium.spaces.MultiDiscrete([2, 3])) == Discrete((2, 3))
+    assert actions_of(gymnasium.spaces.Box(-1, 1, (2,))) == Gaussian(2)
+    with pytest.raises(ValueError, match="cannot act"):
+        actions_of(gymnasium.spaces.Dict({}))
+
+
+# -- the loss --
+
+
+@pytest.mark.parametrize("value_clip", [0.0, 0.1])
+def test_loss_and_gradients_against_a_plain_implementation(value_clip):
+    config = replace(SMALL, value_clip=value_clip, clip=0.1)
+    torch.manual_seed(0)
+    logits, value = torch.randn(32, 3, requires_grad=True), torch.randn(32, requires_grad=True)
+    batch = {
+        "action": torch.randint(0, 3, (32,)),
+        "logp": torch.log(torch.rand(32)),
+        "value": torch.randn(32),
+        "advantage": torch.randn(32),
+    }
+    found = ppo.loss_of(Discrete((3,)), config, batch, logits, value, 0.01)["loss"]
+    gradients = torch.autograd.grad(found, (logits, value))
+    policy = torch.distributions.Categorical(logits=logits)
+    gain = (batch["advantage"] - batch["advantage"].mean()) / (batch["advantage"].std() + 1e-8)
+    ratio = torch.exp(policy.log_prob(batch["action"]) - batch["logp"])
+    surrogate = torch.stack([gain * ratio, gain * torch.clip(ratio, 0.9, 1.1)]).min(0).values.mean()
+    goal = batch["advantage"] + batch["value"]
+    error = (value - goal).square()
+    if value_clip:
+        moved = batch["value"] + torch.clip(value - batch["value"], -value_clip, value_clip)
+        error = torch.maximum(error, (moved - goal).square())
+    expected = -surrogate + 0.5 * 0.5 * error.mean() - 0.01 * policy.entropy().mean()
+    torch.testing.assert_close(found, expected)
+    for one, other in zip(gradients, torch.autograd.grad(expected, (logits, value)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm", "gru"])
+def test_learning_sees_what_acting_saw(memory):
+    """Before the first update every action is as likely, and every state as good, as when it was taken: also across the ends of
+    episodes, where a memory must be cleared."""
+    config = replace(SMALL, horizon=64, minibatch=128, memory=memory)
+    with_env = cartpole(config)
+    state = ppo.start(config, with_env)
+    for _ in range(2):
+        ppo.collect(state, config, with_env, StageClock(), ppo.Metrics())
+    assert state.rollout.done.sum() > 2
+    if memory == "none":
+        batch = ppo._flatten(state.rollout)
+        expected = state.rollout.logp.flatten(), state.rollout.value[:-1].flatten()
+    else:
+        batch = ppo._sequences(state.rollout, torch.arange(config.num_envs))
+        expected = batch["logp"], batch["value"]
+    output, value = ppo.forward(state.net, batch)
+    logp, _ = state.actions.evaluate(output, batch["action"])
+    torch.testing.assert_close(logp, expected[0], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(value, expected[1], atol=1e-5, rtol=1e-4)
+
+
+class Short(gymnasium.Env):
+    """Episodes of three steps that are cut off, or that end."""
+
+    observation_space = gymnasium.spaces.Box(-10, 10, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, truncate=True):
+        self.truncate = truncate
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return np.zeros(1, np.float32), {"action_mask": np.array([1, 0])}
+
+    def step(self, action):
+        assert action == 0, "an illegal action"
+        self.time += 1
+        over = self.time == 3
+        return (
+            np.full(1, self.time, np.float32),
+            1.0,
+            over and not self.truncate,
+            over and self.truncate,
+            {"action_mask": np.array([1, 0])},
+        )
+
+
+@pytest.mark.parametrize("truncate", [True, False])
+def test_an_episode_that_is_cut_off_bootstraps_from_its_last_state(truncate):
+    config = replace(SMALL, num_envs=2, turbo=False, horizon=6, minibatch=4)
+    env = make_gym(lambda: Short(truncate), 2, seed=0)
+    state = ppo.start(config, env)
+    ppo.collect(state, config, env, StageClock(), metrics := ppo.Metrics())
+    assert state.rollout.obs[:, 0, 0].tolist() == [0, 1, 2, 0, 1, 2, 0]
+    assert state.rollout.done[:, 0].tolist() == [0, 0, 1, 0, 0, 1]
+    with torch.inference_mode():
+        value = float(state.net(torch.tensor([[3.0]]))[1]) if truncate else 0.0
+    assert state.rollout.reward[2, 0].item() == pytest.approx(1 + config.gamma * value)
+    assert metrics.episodes["length"] == [3.0] * 4 and metrics.episodes["return"] == [3.0] * 4
+    assert (state.rollout.action == 0).all() and state.rollout.mask is not None  # the mask was heeded
+
+
+def test_moments_against_numpy():
+    rng = np.random.default_rng(0)
+    data = rng.normal(5, 3, (1000, 2))
+    moments = Moments((2,), torch.device("cpu"))
+    for part in np.array_split(data, 13):
+        moments.add(torch.from_numpy(part))
+    np.testing.assert_allclose(moments.mean.numpy(), data.mean(0))
+    np.testing.assert_allclose(moments.variance.numpy(), data.var(0))
+    assert abs(float(moments.normalize(torch.from_numpy(data)).mean())) < 1e-6
+
+
+# -- CartPole --
+
+
+def test_the_kernel_equals_the_reference():
+    fast, slow = (hotlap.make_vec("cartpole", 16, turbo=turbo, seed=3) for turbo in (True, False))
+    rng = np.random.default_rng(0)
+    np.testing.assert_array_equal(fast.reset(seed=3)[0], slow.reset(seed=3)[0])
+    ended = 0
+    for _ in range(3_000):
+        action = rng.integers(0, 2, 16)
+        one, other = fast.step(action), slow.step(action)
+        for a, b in zip(one[:4], other[:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+        if one[4]:
+            rows = one[4]["_final_obs"]
+            ended += rows.sum()
+            np.testing.assert_array_equal(one[4]["final_obs"][rows], other[4]["final_obs"][rows])
+            for name in ("return", "length"):
+                np.testing.assert_array_equal(one[4]["final_info"][name][rows], other[4]["final_info"][name][rows])
+    assert ended > 500
+
+
+def test_in_lock_step_with_gymnasium():
+    rng = np.random.default_rng(0)
+    theirs = gymnasium.make("CartPole-v1")
+    ours = hotlap.make_vec("cartpole", 1, seed=0)
+    for _ in range(200):
+        theirs.reset(seed=int(rng.integers(1 << 30)))
+        ours.reset(options={"state": theirs.unwrapped.state})
+        for _ in range(600):
+            # Balance clumsily, so that some episodes are long and some reach the end of time.
+            angle = theirs.unwrapped.state[2] + 0.5 * theirs.unwrapped.state[3]
+            action = int(angle > 0) if rng.random() < 0.97 else int(rng.integers(2))
+            obs, reward, terminated, truncated, _ = theirs.step(action)
+            _, our_reward, our_terminated, our_truncated, info = ours.step(np.array([action]))
+            assert (reward, terminated, truncated) == (our_reward[0], our_terminated[0], our_truncated[0])
+            last = info["final_obs"][0] if info else ours._slots[ours._slot].obs[0]
+            np.testing.assert_allclose(last, obs, rtol=1e-5, atol=1e-6)
+            if terminated or truncated:
+                break
+        assert terminated or truncated
+
+
+def test_bad_starts():
+    env = hotlap.make_vec("cartpole", 2)
+    for state in ((1, 2), "abcd", (0, 0, 0, float("nan"))):
+        with pytest.raises(ValueError, match="four numbers"):
+            env.reset(options={"state": state})
+
+
+# -- training --
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"memory": "lstm", "minibatch": 32}, {"normalize_obs": True, "normalize_reward": True}]
+)
+def test_a_resumed_run_equals_an_uninterrupted_one(changes):
+    config = replace(SMALL, **changes)
+    clock = StageClock()
+    whole_env, first_env, second_env = (cartpole(config) for _ in range(3))
+    whole, first = ppo.start(config, whole_env), ppo.start(config, first_env)
+    for _ in range(6):
+        ppo.iterate(whole, config, whole_env, clock)
+    for _ in range(3):
+        ppo.iterate(first, config, first_env, clock)
+    arrays, numbers = ppo.save_state(first, first_env)
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    second = ppo.start(config, second_env)
+    ppo.load_state(second, second_env, arrays, numbers)
+    for _ in range(3):
+        ppo.iterate(second, config, second_env, clock)
+    for one, other in zip(whole.net.parameters(), second.net.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert (whole.env_steps, whole.updates, whole.episodes) == (second.env_steps, second.updates, second.episodes)
+
+
+def test_schedules_and_early_stop():
+    config = replace(SMALL, target_kl=1e-9, entropy=0.1, entropy_end=0.0, epochs=5)
+    env = cartpole(config)
+    state = ppo.start(config, env)
+    for _ in range(3):
+        ppo.iterate(state, config, env, StageClock())
+    per_epoch = config.num_envs * config.horizon // config.minibatch
+    assert state.updates < 3 * 5 * per_epoch  # stopped once the policy had moved
+    assert state.optimizer.param_groups[0]["lr"] == pytest.approx(config.learning_rate * (1 - 192 / 10_000))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"num_envs": 0}, "num-envs"),
+        ({"gamma": 1.5}, "gamma"),
+        ({"memory": "tape"}, "memory must be one of"),
+        ({"memory": "lstm", "minibatch": 30}, "whole sequences"),
+        ({"hidden": ()}, "hidden"),
+        ({"learning_rate": float("nan")}, "learning-rate"),
+    ],
+)
+def test_configs_that_cannot_work(changes, said):
+    with pytest.raises(ValueError, match=said):
+        ppo.validate(replace(SMALL, **changes))
+
+
+def test_it_learns():
+    config = ppo.Config(num_envs=32, turbo=True, horizon=64, minibatch=512, total_steps=120_000, learning_rate=2e-3)
+    env = cartpole(config)
+    state = ppo.start(config, env)
+    clock = StageClock()
+    while state.env_steps < config.total_steps:
+        ppo.iterate(state, config, env, clock)
+    played = ppo.evaluate(state, hotlap.make_vec("cartpole", 50, seed=1), 7)
+    assert played["return"].mean() > 400
+
+
+@pytest.mark.parametrize(
+    ("task", "algorithm", "flags"),
+    [
+        ("CartPole-v1", "ppo", ["--turbo"]),
+        ("CartPole-v1", "dqn", ["--learning-starts", "500"]),
+        ("Pendulum-v1", "ppo", ["--normalize-obs", "--normalize-reward"]),
+        ("Taxi-v3", "ppo", []),
+    ],
+)
+def test_train_any_environment(task, algorithm, flags, tmp_path):
+    command = [sys.executable, "-m", "hotlap", "train", task, "--algo", algorithm, "--total-steps", "3000", *flags]
+    command += ["--evaluation-episodes", "2", "--json", "--out", "run"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    doc = json.loads(result.stdout)
+    assert doc["evaluation"]["episodes"] == 2
+    assert doc["counts"]["env_steps"] >= 3000
+    again = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "hotlap",
+            "train",
+            task,
+            "--algo",
+            algorithm,
+            "--resume",
+            "run",
+            "--total-steps",
+            "5000",
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["counts"]["env_steps"] >= 5000
+
+
+def test_an_environment_that_does_not_exist(tmp_path):
+    command = [sys.executable, "-m", "hotlap", "train", "CartPole-v7"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert result.returncode == 2 and "unknown target 'CartPole-v7'" in result.stderr
