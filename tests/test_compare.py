@@ -161,6 +161,24 @@ def test_a_stage_that_only_one_side_has():
     assert row["contribution"]["value"] == pytest.approx(0.25, abs=0.02)
 
 
+def test_work_that_is_rare_is_not_overlooked():
+    """Every third block of B holds an evaluation as long as four blocks."""
+
+    def make(side, noise):
+        return block(1e-3 * noise[0], 1e-3 * noise[1])
+
+    turns = turns_of(make, turns=6)
+    for number, turn in enumerate(turns):
+        if turn.side == "B" and turn.turn % 3 == 0:
+            turns[number] = race.Turn(
+                turn.round, turn.turn, "B", {**turn.block, "wall": 1.0, "stages": {**turn.block["stages"], "evaluate": 0.8}}
+            )
+    found = compare.compare_blocks(turns, "A", "B", "env_steps", 0.02)
+    row = next(row for row in found["rows"] if row["name"] == "evaluate")
+    assert row["only"] == "B" and row["contribution"]["value"] == pytest.approx(4 / 3, rel=0.05)
+    assert found["ratio_of_totals"] < 0.5
+
+
 def test_warm_up_of_each_process_is_left_out():
     def make(side, noise):
         return block(1e-3 * noise[0], 1e-3)
@@ -226,6 +244,26 @@ def test_a_step_that_costs_more_and_more_is_a_slowdown():
     rows = {row["work"]: row for row in found["rows"]}
     assert rows["env_steps"]["superlinear"]
     assert any("sample" in why and "costs" in why for why in found["why"])
+
+
+def test_few_counts_are_no_growth():
+    samples = run_of([10] * 7)
+    for sample, episodes in zip(samples, [0, 0, 1, 0, 0, 0, 8], strict=True):
+        sample.counts["episodes"] = episodes
+    assert "episodes" not in {row["work"] for row in growth.growth(samples)["rows"]}
+
+
+def test_points_that_learn_differently_are_said_so():
+    def made(n, rate, updates):
+        work = {"updates_per_env_step": updates, "env_steps_per_episode": None}
+        return point(
+            n, rate, work=work, per_iteration={"env_steps": 100 * n}, stages={"collect/act": 1 / rate, "update/loss": updates}
+        )
+
+    found = sweep.scaling([made(1, 10, 1.0), made(10, 100, 0.1)], "n")
+    assert found["segments"][0]["reading"] == sweep.LEARNING
+    assert found["segments"][0]["collecting"] == sweep.LATENCY
+    assert "1 to 0.1 updates per env step" in found["says"][0]
 
 
 def test_learning_that_begins_is_said():
@@ -327,6 +365,56 @@ def test_a_side_that_crashes_later_leaves_the_others_blocks(tmp_path):
     assert any(turn.side == "known_cost.py" for turn in race.read_turns(tmp_path / "c"))
 
 
+def test_a_module_and_a_flag_of_its_own(tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "train.py").write_text(Path(SCRIPT).read_text().replace("sys.argv[1]", "sys.argv[2]"))
+    (package / "__init__.py").write_text("")
+    args = ["compare", "-m package.train", "--vary", "--extra_work=0,0.5", *QUICK, "--budget", "5s", "--json"]
+    result = hotlap(*args, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["verdict"] == compare.SLOWER
+
+
+def test_a_side_that_is_killed(tmp_path):
+    (tmp_path / "dies.py").write_text("import os; os.kill(os.getpid(), 9)")
+    doc = json.loads(hotlap("compare", SCRIPT, "dies.py", *QUICK, "--json", cwd=tmp_path).stdout)
+    assert "was killed by SIGKILL" in doc["error"]
+
+
+def test_nothing_to_compare_by(tmp_path):
+    (tmp_path / "idle.py").write_text("import gymnasium, time\nwhile True: time.sleep(0.01)")
+    (tmp_path / "short.py").write_text("print('hello')")
+    doc = json.loads(hotlap("compare", SCRIPT, "short.py", *QUICK, "--json", cwd=tmp_path).stdout)
+    assert "ended before enough was measured" in doc["error"]
+
+
+def test_a_sweep_goes_on_without_a_point_that_fails(tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import sys\nassert sys.argv[-1] != '7', 'seven'\nsys.argv = sys.argv[:1]\n" + Path(SCRIPT).read_text()
+    )
+    args = [
+        "sweep",
+        "train.py",
+        "--vary",
+        "n=1,7,2",
+        "--budget",
+        "3s",
+        "--turns",
+        "3",
+        "--block",
+        "0.08s",
+        "--warmup",
+        "0",
+        "--json",
+    ]
+    result = hotlap(*args, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    doc = json.loads(result.stdout)
+    assert [bool(point["throughput"]) for point in doc["points"]] == [True, False, True]
+    assert any("seven" in warning for warning in doc["warnings"])
+
+
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
     command = [
         sys.executable,
@@ -385,6 +473,8 @@ def test_sweep_a_system(tmp_path):
 
 def test_sweep_until(tmp_path):
     target = "snake --num-envs 32 --iteration-steps 8 --learning-starts 500 --updates-per-step 1"
+    for bad in ("episodes=0,1", "episodes=inf", "episodes=few"):
+        assert "numbers above 0" in hotlap("sweep", target, "--until", bad, cwd=tmp_path).stderr
     result = hotlap("sweep", target, "--until", "episodes=50,400", "--json", "--out", "u", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     doc = json.loads(result.stdout)

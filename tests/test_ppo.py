@@ -347,7 +347,7 @@ def test_it_learns():
         ("CartPole-v1", "ppo", ["--turbo"]),
         ("CartPole-v1", "dqn", ["--learning-starts", "500"]),
         ("Pendulum-v1", "ppo", ["--normalize-obs", "--normalize-reward"]),
-        ("Taxi-v3", "ppo", []),
+        (max(name for name in gymnasium.registry if name.startswith("Taxi-v")), "ppo", []),
     ],
 )
 def test_train_any_environment(task, algorithm, flags, tmp_path):

@@ -58,7 +58,7 @@ def _run(argv: list[str]) -> int:
         return profile.profile_script(rest)
     if verb in ("train", "profile"):
         kind = flags.with_config(kind, rest)
-    return function(flags.parse(kind, verb, rest))
+    return function(flags.parse(kind, verb, flags.protected(rest)))
 
 
 def _help() -> int:

@@ -4,6 +4,7 @@ A ratio is the cost of A over the cost of B, so above 1 B needs less: less time,
 where steps are counted. How the interval is made: `stats.rounds_effect`.
 """
 
+import signal
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -79,8 +80,9 @@ def run_race(
         on_progress(shown, time.monotonic() - began, plan.budget)
 
     turns: list[Turn] = []
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        for number, done in enumerate(race(run, racing, plan.race, on_turn), 1):
+        for number, done in enumerate(race(run, racing, plan.race, on_turn, drop=verb == "sweep"), 1):
             turns += done
             spent = time.monotonic() - began
             unit = unit_of(turns)
@@ -96,7 +98,14 @@ def run_race(
     except (TargetFailed, RecordError) as error:
         with suppress(RecordError):  # a full disk, perhaps
             run.finish("failed", error=str(error))
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
     return run
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _counted(turns: Sequence[Turn]) -> str:

@@ -79,6 +79,17 @@ def is_script(argv: list[str]) -> bool:
     return bool(argv) and (argv[0] == "-m" or argv[0].endswith(".py"))
 
 
+def protected(argv: list[str]) -> list[str]:
+    """Words that look like flags and are values: `--vary --num-envs=1,2`, and targets such as "-m package.train --lr 1"."""
+    found: list[str] = []
+    for word in argv:
+        if found and found[-1] == "--vary":
+            found[-1] = f"--vary={word}"
+        else:
+            found.append(f" {word}" if word.startswith("-m ") else word)
+    return found
+
+
 def value_of(flag: str, argv: list[str]) -> str | None:
     for i, argument in enumerate(argv):
         if argument == flag and i + 1 < len(argv):

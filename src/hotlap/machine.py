@@ -129,6 +129,17 @@ def rss() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
+def rss_of_all() -> int:
+    """Memory in use by this process and by all that it started; pages that they share count for each."""
+    import psutil
+
+    total = rss()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            total += process.memory_info().rss
+    return total
+
+
 def peak_rss() -> int:
     """Most memory this process ever held, in bytes."""
     import resource

@@ -49,6 +49,7 @@ class Side:
             **shown,
             "arguments": list(self.arguments),
             "environment": self.environment,
+            "env_only": self.env_only,
         }
 
 
@@ -71,14 +72,37 @@ class Options:
     seed: int = 0  # of the order of turns, and of systems: each round has its own
 
 
+class SideFailed(TargetFailed):
+    """One of the sides failed."""
+
+    def __init__(self, side: Side, message: str) -> None:
+        super().__init__(f"{side.name} {message}")
+        self.side = side
+
+
 OnTurn = Callable[[int, int, str], None]  # (round, turn, side or what goes on)
 
 
-def race(run: Run, sides: Sequence[Side], options: Options, on_turn: OnTurn = lambda *_: None) -> Iterator[list[Turn]]:
-    """Rounds, one after the other, each as its turns, until the caller stops asking. A side that fails ends the race."""
+def race(
+    run: Run, sides: Sequence[Side], options: Options, on_turn: OnTurn = lambda *_: None, drop: bool = False
+) -> Iterator[list[Turn]]:
+    """Rounds, one after the other, each as its turns, until the caller stops asking.
+
+    A side that fails ends the race; with `drop` only its own, as long as two are left, and the record says why.
+    """
     coin = random.Random(options.seed)
+    sides = list(sides)
     for number in range(1, 10_000):
-        yield _round(run, sides, options, number, coin, on_turn)
+        while True:
+            try:
+                found = _round(run, sides, options, number, coin, on_turn)
+                break
+            except SideFailed as failure:
+                if not drop or len(sides) < 3:
+                    raise
+                sides.remove(failure.side)
+                run.update(dropped={**run.header.get("dropped", {}), failure.side.name: str(failure)})
+        yield found
 
 
 def _round(run: Run, sides: Sequence[Side], options: Options, number: int, coin: random.Random, on_turn: OnTurn) -> list[Turn]:
@@ -157,18 +181,27 @@ class _Racer:
         """What the process says next: that it is ready, or what its block was."""
         deadline = time.monotonic() + _PATIENCE
         while b"\n" not in self._text:
-            if not select.select([self._told], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise TargetFailed(f"{self.side.name} did nothing for {_PATIENCE:.0f} s{self._tail()}")
-            chunk = os.read(self._told, 65536)
-            if not chunk:
-                self._process.wait()
-                raise TargetFailed(f"{self.side.name} ended before enough was measured: let it train longer{self._tail()}")
-            self._text += chunk
+            chunk: bytes | None = None
+            if select.select([self._told], [], [], 0.5)[0]:
+                chunk = os.read(self._told, 65536)
+            elif time.monotonic() > deadline:
+                raise SideFailed(self.side, f"did nothing for {_PATIENCE:.0f} s{self._tail()}")
+            elif self._process.poll() is not None:
+                chunk = b""
+            if chunk == b"":
+                raise SideFailed(self.side, f"{self._how_it_ended()}{self._tail()}")
+            self._text += chunk or b""
         line, _, self._text = self._text.partition(b"\n")
         message: dict[str, Any] = json.loads(line)
         if "error" in message:
-            raise TargetFailed(f"{self.side.name} failed: {message['error']}{self._tail()}")
+            raise SideFailed(self.side, f"failed: {message['error']}{self._tail()}")
         return message
+
+    def _how_it_ended(self) -> str:
+        code = self._process.wait()
+        if code < 0:
+            return f"was killed by {signal.Signals(-code).name}"
+        return "ended before enough was measured: let it train longer" if code == 0 else f"ended with exit code {code}"
 
     def __exit__(self, *_: object) -> None:
         """Enough: it may end by itself, and is ended if it does not."""

@@ -57,6 +57,7 @@ def document(run: Run) -> dict[str, Any]:
             found["warnings"].append(f"The sweep was {found['status']}: this is what was measured until then.")
         if found["error"]:
             found["warnings"].append(found["error"])
+        found["warnings"] += run.header.get("dropped", {}).values()
         rates = {point["work"].get("updates_per_env_step") for point in measured}
         numbers = [rate for rate in rates if rate]
         if numbers and max(numbers) > 1.05 * min(numbers):

@@ -141,14 +141,19 @@ static int flush_syncs(State *s, PyObject *inside) {
     return done == NULL ? -1 : 0;
 }
 
-/* After the original: report the event whatever happened; an error of the original's stays as it is. */
-#define KEEPING_ERROR(statement)                     \
-    do {                                             \
-        PyObject *type_, *value_, *trace_;           \
-        PyErr_Fetch(&type_, &value_, &trace_);       \
-        statement;                                   \
-        if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL); \
-        PyErr_Restore(type_, value_, trace_);        \
+/* After the original: report the event whatever happened. An error of the original's stays as it is; one of the report's is
+   nobody's trouble, unless it is a Ctrl-C that came just then. */
+#define AFTER(result, statement)                                                      \
+    do {                                                                              \
+        PyObject *type_, *value_, *trace_;                                            \
+        PyErr_Fetch(&type_, &value_, &trace_);                                        \
+        statement;                                                                    \
+        if (PyErr_Occurred() && type_ == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) { \
+            Py_CLEAR(result);                                                         \
+        } else {                                                                      \
+            if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);                        \
+            PyErr_Restore(type_, value_, trace_);                                     \
+        }                                                                             \
     } while (0)
 
 static int64_t rows_of(PyObject *const *args, Py_ssize_t count) {
@@ -195,7 +200,7 @@ static PyObject *forward(Hook *h, PyObject *const *args, size_t nargsf, PyObject
     PyObject *result = call_module(h, args, nargsf, NULL);
     int64_t end = now();
     s->inside = 0;
-    KEEPING_ERROR({
+    AFTER(result, {
         PyObject *gradients = PyObject_CallNoArgs(h->helper);
         append(s, h->kind + (gradients == Py_True), begin, end, rows_of(args, count), 0);
         Py_XDECREF(gradients);
@@ -277,7 +282,7 @@ static PyObject *step(Hook *h, PyObject *const *args, size_t nargsf, PyObject *k
     set_region(s, empty);
     if (!at_rest) s->inside = 0;
     s->touched = 1;
-    KEEPING_ERROR({
+    AFTER(result, {
         stepped(h, args, count, result, begin, end);
         if (!at_rest) flush_syncs(s, Py_True);
     });
@@ -299,7 +304,7 @@ static PyObject *region(Hook *h, PyObject *const *args, size_t nargsf, PyObject 
     int64_t end = now();
     s->inside = 0;
     set_region(s, empty);
-    KEEPING_ERROR({
+    AFTER(result, {
         append(s, h->kind, begin, end, h->number, 0);
         flush_syncs(s, Py_True);
     });

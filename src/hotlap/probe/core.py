@@ -73,7 +73,7 @@ def _load() -> Any:
         return None
     source = Path(__file__).with_name("core.c")
     flags = ["-std=gnu11", "-O2", "-fPIC", "-shared", *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else [])]
-    with suppress(KernelError, OSError, ImportError):
+    with suppress(KernelError, OSError, ImportError, RuntimeError):
         path = native.library("core", source.read_text(), *flags, sys.version, sysconfig.get_platform())
         if not path.exists():
             if (cc := native.compiler()) is None:

@@ -4,6 +4,7 @@ HOTLAP_DELAY holds {stage path: seconds}; hooks put the delay behind the functio
 where the environment's own code runs, in a worker process if that is where it lives; those of other stages where they are.
 """
 
+import functools
 import json
 import os
 import time
@@ -22,6 +23,7 @@ injected = 0  # delays in this process so far
 
 
 def is_on() -> bool:
+    """Whether this process runs for a sweep of delays, if only with one of 0."""
     return bool(_seconds)
 
 
@@ -59,6 +61,7 @@ def slowed(path: str, original: Callable[..., Any]) -> Callable[..., Any]:
         return original
     innermost = path == ENV_STEP
 
+    @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         global _open, _waited
         _open += 1

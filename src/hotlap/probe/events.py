@@ -241,6 +241,7 @@ class Events(State):
             self.env_steps += steps
         else:
             steps = 0
+        self.touched = True
         self.emit(STEPPED, 0, 0, env, steps)
         for which in ended:
             self.emit(ENDED, 0, 0, env, which)

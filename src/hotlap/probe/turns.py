@@ -16,6 +16,7 @@ from hotlap import machine, stages
 from hotlap.clock import ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS, Sample
 from hotlap.probe import delays
 from hotlap.probe.events import EVENTS, WINDOW
+from hotlap.probe.generic import watched_output
 from hotlap.probe.recorder import Enough, see_workers
 
 
@@ -27,8 +28,7 @@ class Block:
     bare: float = 0.0
     counts: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     stages: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # exclusive, of the part that is not bare
-    workers: dict[str, float] = field(default_factory=dict)
-    rss: int = 0
+    rss: int = 0  # at the end, of the process and all that it started
 
     def add(self, sample: Sample, kind: str) -> None:
         self.wall += sample.wall * 1e-9
@@ -47,24 +47,34 @@ class Block:
             self.counts[what] += sample.counts.get(what, 0)
 
 
+PATIENCE = 30.0  # seconds that a script with torch is given to begin to learn; then it is measured as it is
+
+
 class Turns:
     """Waits for its turn, and says what it did with it."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self._go = os.fdopen(spec["go"], "rb", 0)
         self._tell = os.fdopen(spec["tell"], "w", 1)
+        os.register_at_fork(after_in_child=self._forked)
         self.seconds: float = spec["block"]
         self.block = Block()
 
+    def _forked(self) -> None:
+        """A process that this one starts has no say, and must not keep the pipes open when this one dies."""
+        for pipe in (self._go, self._tell):
+            os.close(pipe.fileno())
+
     def ready(self) -> None:
         """Warm-up is over; wait for the first turn."""
+        delays.injected = 0
         self._say({"ready": True})
 
     def over(self) -> None:
         """If the turn has lasted long enough, hand it over and wait for the next."""
         if self.block.wall < self.seconds:
             return
-        self.block.rss = machine.rss()
+        self.block.rss = machine.rss_of_all()
         self.block.counts["delays"], delays.injected = delays.injected, 0
         done, self.block = self.block, Block()
         self._say(vars(done))
@@ -88,6 +98,7 @@ class ScriptTurns:
     def __init__(self, turns: Turns, warmup: int) -> None:
         self.turns = turns
         self._left = warmup
+        self._patience = PATIENCE
         self._learning = self._ready = False
 
     def begin(self) -> None:
@@ -97,8 +108,9 @@ class ScriptTurns:
         if not EVENTS.active:
             return
         if not self._ready:
+            self._patience -= sample.wall * 1e-9
             self._learning = self._learning or bool(sample.counts.get(UPDATES)) or "torch" not in sys.modules
-            if self._learning:
+            if self._learning or self._patience < 0:
                 self._left -= 1
             if self._left < 0:
                 self._ready = True
@@ -123,7 +135,8 @@ def _run_script(spec: dict[str, Any], turns: Turns) -> tuple[int, str | None]:
         see_workers()
     sys.argv = [spec["script"], *sys.argv[2:]]
     ScriptTurns(turns, spec["warmup"]).begin()
-    code, error = child.execute(spec)
+    with watched_output(EVENTS):
+        code, error = child.execute(spec)
     EVENTS.active, EVENTS.inside = False, True
     if error or code:
         return 1, error or f"the script ended with exit code {code}"
@@ -163,12 +176,12 @@ def _run_system(spec: dict[str, Any], turns: Turns) -> tuple[int, str | None]:
 def main() -> None:
     spec = json.loads(Path(sys.argv[1]).read_text())
     _die_with(spec["parent"])
-    turns = Turns(spec)
+    turns, process = Turns(spec), os.getpid()
     try:
         code, error = (_run_system if spec["system"] else _run_script)(spec, turns)
     except Exception as problem:
         code, error = 1, f"{type(problem).__name__}: {problem}"
-    if error:
+    if error and os.getpid() == process:
         turns.failed(error)
     sys.stdout.flush()
     sys.stderr.flush()
