@@ -39,6 +39,8 @@ bench: setup
 	$(BIN)/python benchmarks/foundation.py
 	$(BIN)/python benchmarks/snake.py
 	$(BIN)/python benchmarks/probe_cost.py
+	$(BIN)/python benchmarks/compare_truth.py
+	$(BIN)/python benchmarks/ppo.py
 
 lint: setup
 	$(BIN)/ruff check .
