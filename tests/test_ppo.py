@@ -153,6 +153,36 @@ def test_loss_and_gradients_against_a_plain_implementation(value_clip):
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("changes", [{}, {"value_clip": 0.1, "entropy": 0.05}, {"normalize_advantage": False, "clip": 0.05}])
+def test_the_gradient_by_hand_equals_autograds(shared, activation, changes):
+    config = replace(SMALL, shared=shared, activation=activation, **changes)
+    env = cartpole(config)
+    state = ppo.start(config, env)
+    torch.manual_seed(0)
+    batch = {
+        "obs": torch.randn(48, 4),
+        "action": torch.randint(0, 2, (48,)),
+        "logp": torch.log(torch.rand(48) * 0.8 + 0.1),
+        "value": torch.randn(48) * 0.3,
+        "advantage": torch.randn(48),
+        "mask": torch.rand(48, 2) < 0.8,
+    }
+    batch["mask"][torch.arange(48), batch["action"]] = True
+    expected = ppo.loss_of(state.actions, config, batch, *state.net(batch["obs"])[:2], config.entropy)
+    state.flat.grad.zero_()
+    expected["loss"].backward()
+    autograd = state.flat.grad.clone()
+    with torch.no_grad():
+        output, value = state.fused.forward(batch["obs"])
+        to_logits, to_value, parts = ppo.gradients(config, batch, output, value, config.entropy, True)
+        state.fused.backward(to_logits, to_value)
+    torch.testing.assert_close(state.flat.grad, autograd, rtol=1e-4, atol=1e-6)
+    for name, part in expected.items():
+        torch.testing.assert_close(parts[name], part.detach(), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("memory", ["none", "lstm", "gru"])
 def test_learning_sees_what_acting_saw(memory):
     """Before the first update every action is as likely, and every state as good, as when it was taken: also across the ends of

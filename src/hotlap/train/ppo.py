@@ -6,8 +6,9 @@
             metrics = iterate(state, config, env, clock)
 
 Discrete, multi-discrete and continuous actions, action masks, feed-forward networks and LSTM or GRU cells. Everything lives in
-time-major tensors that are allocated once. A truncated episode bootstraps from its true last observation, a terminated one does
-not; the memory of a recurrent network is cleared where an episode begins. Nothing in an update waits for the device.
+time-major tensors that are allocated once; the gradient of small networks is computed by hand (`fused.py`). A truncated
+episode bootstraps from its true last observation, a terminated one does not; the memory of a recurrent network is cleared where
+an episode begins. Nothing in an update waits for the device.
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +21,9 @@ from torch import Tensor, nn
 
 from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, StageClock
-from hotlap.train.actions import Actions, Gaussian, actions_of
+from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae
+from hotlap.train.fused import FusedPolicy, flatten, gradients
 from hotlap.train.nets import Policy
 from hotlap.train.normalize import Moments
 
@@ -114,6 +116,8 @@ class State:
     """All that a run depends on, besides its config and its environments."""
 
     net: Policy
+    flat: nn.Parameter  # all parameters of the network, which has views of it
+    fused: FusedPolicy | None  # the network by hand, where that can be
     actions: Actions
     optimizer: torch.optim.Optimizer
     generator: torch.Generator
@@ -172,6 +176,7 @@ def start(config: Config, env: Any) -> State:
     device = torch.device(config.device)
     actions = actions_of(env.single_action_space)
     net = make_net(config, env).to(device)
+    flat = flatten(net)
     obs, info = env.reset(seed=np.random.SeedSequence(config.seed).generate_state(config.num_envs).tolist())
     mask = info.get("action_mask")
     steps, envs, space = config.horizon, config.num_envs, env.single_observation_space
@@ -183,8 +188,10 @@ def start(config: Config, env: Any) -> State:
 
     return State(
         net=net,
+        flat=flat,
+        fused=FusedPolicy(net) if FusedPolicy.fits(net) and isinstance(actions, Discrete) and not actions.shape else None,
         actions=actions,
-        optimizer=torch.optim.Adam(net.parameters(), lr=config.learning_rate, eps=1e-5, fused=True),
+        optimizer=torch.optim.Adam([flat], lr=config.learning_rate, eps=1e-5, fused=True),
         generator=torch.Generator(device).manual_seed(config.seed),
         rollout=Rollout(
             obs=zeros(steps + 1, envs, *space.shape, kind=dtype),
@@ -245,7 +252,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
     for t in range(config.horizon):
         with clock.stage(stages.ACT):
             obs, mask = _place(state, t)
-            output, value, state.memory = state.net(_as_input(obs), state.memory)
+            output, value, state.memory = think(state, obs)
             action, logp = state.actions.sample(output, state.generator, mask)
         with clock.stage(stages.STORE):
             rollout.action[t], rollout.logp[t], rollout.value[t] = action, logp, value
@@ -256,8 +263,16 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
             _store(state, config, t, reward, terminated, truncated, info, metrics)
     with clock.stage(stages.ACT):
         obs, _ = _place(state, config.horizon)
-        rollout.value[config.horizon] = state.net(_as_input(obs), state.memory)[1]
+        rollout.value[config.horizon] = think(state, obs)[1]
     state.env_steps += config.horizon * config.num_envs
+
+
+def think(state: State, obs: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """What the network says of observations, and its memory afterwards."""
+    if state.fused is not None:
+        return *state.fused.forward(_as_input(obs)), ()
+    found: tuple[Tensor, Tensor, tuple[Tensor, ...]] = state.net(_as_input(obs), state.memory)
+    return found
 
 
 def _place(state: State, t: int) -> tuple[Tensor, Tensor | None]:
@@ -358,12 +373,16 @@ def learn(state: State, config: Config, clock: StageClock, done: float) -> dict[
     for _ in range(config.epochs):
         with clock.stage(stages.SAMPLE):
             order = torch.randperm(rows, generator=state.generator, device=rollout.obs.device)
+            mixed = {} if recurrent else {name: part[order] for name, part in whole.items()}
         for begin in range(0, rows - size + 1, size):
             with clock.stage(stages.SAMPLE):
-                chosen = order[begin : begin + size]
-                batch = _sequences(rollout, chosen) if recurrent else {k: v[chosen] for k, v in whole.items()}
+                chosen = slice(begin, begin + size)
+                batch = (
+                    _sequences(rollout, order[chosen]) if recurrent else {name: part[chosen] for name, part in mixed.items()}
+                )
+            last = begin + 2 * size > rows
             with clock.stage(stages.UPDATE):
-                update(state, config, clock, batch, entropy_weight, losses)
+                update(state, config, clock, batch, entropy_weight, losses if last else None)
             clock.count(UPDATES)
         if config.target_kl and float(losses["kl"][-1]) > config.target_kl:
             break
@@ -414,22 +433,33 @@ def update(
     clock: StageClock,
     batch: dict[str, Any],
     entropy_weight: float,
-    losses: dict[str, list[Tensor]],
+    losses: dict[str, list[Tensor]] | None,
 ) -> None:
-    """One minibatch."""
-    with clock.stage(stages.LOSS):
-        output, value = forward(state.net, batch)
-        found = loss_of(state.actions, config, batch, output, value, entropy_weight)
-    with clock.stage(stages.BACKWARD):
-        state.optimizer.zero_grad(set_to_none=True)
-        found["loss"].backward()  # type: ignore[no-untyped-call]
+    """One minibatch; its losses are kept if there is where to."""
+    gradient = state.flat.grad
+    assert gradient is not None
+    if state.fused is not None:
+        with torch.no_grad():
+            with clock.stage(stages.LOSS):
+                output, value = state.fused.forward(_as_input(batch["obs"]))
+                to_logits, to_value, found = gradients(config, batch, output, value, entropy_weight, losses is not None)
+            with clock.stage(stages.BACKWARD):
+                state.fused.backward(to_logits, to_value)
+    else:
+        with clock.stage(stages.LOSS):
+            output, value = forward(state.net, batch)
+            found = loss_of(state.actions, config, batch, output, value, entropy_weight)
+        with clock.stage(stages.BACKWARD):
+            gradient.zero_()
+            found["loss"].backward()  # type: ignore[no-untyped-call]
     with clock.stage(stages.OPTIMIZER):
         if config.grad_clip:
-            nn.utils.clip_grad_norm_(state.net.parameters(), config.grad_clip)
+            gradient.mul_((config.grad_clip / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp_(max=1.0))
         state.optimizer.step()
     state.updates += 1
-    for name, value in found.items():
-        losses[name].append(value.detach())
+    if losses is not None:
+        for name, part in found.items():
+            losses[name].append(part.detach())
 
 
 def forward(net: Policy, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
