@@ -237,7 +237,10 @@ def test_help_has_an_example(arguments, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["trian"], "unknown verb 'trian' (did you mean 'train'?); verbs: systems, train, profile, report"),
+        (
+            ["trian"],
+            "unknown verb 'trian' (did you mean 'train'?); verbs: systems, train, profile, compare, sweep, gate, report",
+        ),
         (["train", "snak"], "unknown target 'snak' (did you mean 'snake'?); targets: snake"),
         (["train"], "name a target first: hotlap train TARGET; targets: snake"),
         (["profile", "snake", "--bogus", "3"], "Unrecognized options: --bogus, 3 (hotlap profile --help lists the flags)"),

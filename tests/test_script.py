@@ -11,7 +11,6 @@ import psutil
 import pytest
 
 from hotlap.record import load
-from hotlap.report.document import split_warmup
 
 TRUTH = '''
 """Every stage burns a known time; the script adds up what it really burnt, by its own clock."""
@@ -143,7 +142,7 @@ def write(folder, text, name="train.py"):
 
 def check_shares(folder, doc, truth):
     """In the windows that were measured, by the script's own clock and by ours: at most 2 points apart."""
-    _, windows = split_warmup(load(folder / doc["run"]))
+    _, windows = load(folder / doc["run"]).steady()
     whole = sum(window.wall for window in windows) * 1e-9
     burnt = {}
     for stage, begin, seconds in truth["burnt"]:
