@@ -17,6 +17,7 @@ from hotlap.clock import StageClock
 from hotlap.train import ppo
 from hotlap.train.actions import Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae, gae_in_torch
+from hotlap.train.fused import Adam, clip
 from hotlap.train.normalize import Moments
 from hotlap.vector import make_gym
 
@@ -176,11 +177,26 @@ def test_the_gradient_by_hand_equals_autograds(shared, activation, changes):
     autograd = state.flat.grad.clone()
     with torch.no_grad():
         output, value = state.fused.forward(batch["obs"])
-        to_logits, to_value, parts = ppo.gradients(config, batch, output, value, config.entropy, True)
+        ready = ppo.prepare(config, batch, 48)
+        to_logits, to_value, parts = ppo.gradients(config, ready, output, value, config.entropy, True)
         state.fused.backward(to_logits, to_value)
     torch.testing.assert_close(state.flat.grad, autograd, rtol=1e-4, atol=1e-6)
     for name, part in expected.items():
         torch.testing.assert_close(parts[name], part.detach(), rtol=1e-4, atol=1e-6)
+
+
+def test_adam_against_torch():
+    torch.manual_seed(0)
+    ours, theirs = (torch.nn.Parameter(torch.ones(50)) for _ in range(2))
+    adam, expected = Adam(ours, 1e-2, 1e-5), torch.optim.Adam([theirs], lr=1e-2, eps=1e-5)
+    for _ in range(20):
+        theirs.grad = torch.randn(50) * 3
+        gradient = theirs.grad.clone()
+        torch.nn.utils.clip_grad_norm_([theirs], 0.5)
+        clip(gradient, 0.5)
+        expected.step()
+        adam.step(gradient)
+        torch.testing.assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("memory", ["none", "lstm", "gru"])
@@ -341,7 +357,7 @@ def test_schedules_and_early_stop():
         ppo.iterate(state, config, env, StageClock())
     per_epoch = config.num_envs * config.horizon // config.minibatch
     assert state.updates < 3 * 5 * per_epoch  # stopped once the policy had moved
-    assert state.optimizer.param_groups[0]["lr"] == pytest.approx(config.learning_rate * (1 - 192 / 10_000))
+    assert state.optimizer.learning_rate == pytest.approx(config.learning_rate * (1 - 192 / 10_000))
 
 
 @pytest.mark.parametrize(

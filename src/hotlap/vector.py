@@ -44,23 +44,27 @@ class SerialEngine:
 
     def step(self, slot: int) -> int:
         out = self._slots[slot]
-        finished = 0
         actions = self._actions.tolist() if self._scalar else self._actions.copy()
+        results, over = [], []
         for i, env in enumerate(self.envs):
             obs, reward, terminated, truncated, info = env.step(actions[i])
-            self._returns[i] += reward
-            self._lengths[i] += 1
-            out.reward[i], out.terminated[i], out.truncated[i] = reward, terminated, truncated
+            results.append((reward, terminated, truncated))
             if terminated or truncated:
-                finished += 1
+                over.append(i)
                 out.final_obs[i] = obs
-                out.episode_return[i], out.episode_length[i] = self._returns[i], self._lengths[i]
                 self._note_metrics(i, out)
-                self._returns[i] = self._lengths[i] = 0
                 obs, info = env.reset()
             out.obs[i] = obs
-            self._note_mask(i, info)
-        return finished
+            if info:
+                self._note_mask(i, info)
+        rewards, out.terminated[:], out.truncated[:] = zip(*results, strict=True)
+        out.reward[:] = rewards
+        self._returns += rewards
+        self._lengths += 1
+        for i in over:
+            out.episode_return[i], out.episode_length[i] = self._returns[i], self._lengths[i]
+            self._returns[i] = self._lengths[i] = 0
+        return len(over)
 
     def _note_metrics(self, i: int, out: Buffers) -> None:
         """Environments of other people have none."""

@@ -41,6 +41,13 @@ class Discrete:
             chosen.append(logp.gather(-1, action[:, None])[:, 0])
         return (torch.stack(actions, -1) if self.shape else actions[0]), _sum(chosen)
 
+    def choose(self, logits: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> Tensor:
+        """Actions alone, of a single choice: the same as `sample` gives, for less."""
+        if mask is not None:
+            logits = logits.masked_fill(~mask, -torch.inf)
+        noise = torch.empty_like(logits).exponential_(generator=generator)
+        return torch.softmax(logits, -1).div_(noise).argmax(-1)
+
     def best(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
         actions = [logp.argmax(-1) for logp in self._parts(logits, mask)]
         return torch.stack(actions, -1) if self.shape else actions[0]
@@ -80,6 +87,9 @@ class Gaussian:
         mean, log_std = output.chunk(2, -1)
         noise = torch.empty_like(mean).normal_(generator=generator)
         return mean + log_std.exp() * noise, -(0.5 * noise**2 + log_std + _LOG_SQRT_2PI).sum(-1)
+
+    def choose(self, output: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> Tensor:
+        return self.sample(output, generator, mask)[0]
 
     def best(self, output: Tensor, mask: Tensor | None = None) -> Tensor:
         return output.chunk(2, -1)[0]

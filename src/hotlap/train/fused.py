@@ -61,6 +61,10 @@ class FusedPolicy:
         self._tanh = isinstance(net.actor[1], nn.Tanh)
         self._action, self._value = _Layer(net.action), _Layer(net.value)
 
+    def logits(self, obs: Tensor) -> Tensor:
+        """Of the actor alone, [B, actions]."""
+        return self._action.forward(self._run(self._actor, obs)[-1])
+
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits [B, actions] and values [B]; keeps what `backward` needs."""
         self._actor_seen = self._run(self._actor, obs)
@@ -100,6 +104,42 @@ def _trunk_of(trunk: nn.Sequential) -> list[_Layer]:
     return [_Layer(module) for module in trunk if isinstance(module, nn.Linear)]
 
 
+class Adam:
+    """Adam on one vector. Its arithmetic is torch's; its bookkeeping is two lines."""
+
+    def __init__(self, flat: nn.Parameter, learning_rate: float, eps: float, betas: tuple[float, float] = (0.9, 0.999)) -> None:
+        self.learning_rate, self.eps, self.betas = learning_rate, eps, betas
+        self.flat, self.steps = flat.data, 0
+        self.mean, self.square = torch.zeros_like(flat.data), torch.zeros_like(flat.data)
+
+    def step(self, gradient: Tensor) -> None:
+        self.steps += 1
+        first, second = self.betas
+        self.mean.lerp_(gradient, 1 - first)
+        self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        scale = (1 - second**self.steps) ** 0.5
+        root = self.square.sqrt().add_(self.eps * scale)
+        self.flat.addcdiv_(self.mean, root, value=-self.learning_rate * scale / (1 - first**self.steps))
+
+
+def clip(gradient: Tensor, limit: float) -> None:
+    """Shorten the gradient to this norm, without asking the device how long it is."""
+    gradient.mul_((limit / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp_(max=1.0))
+
+
+def prepare(config: Any, rows: dict[str, Tensor], size: int) -> dict[str, Tensor]:
+    """What `gradients` needs of rows that lie in the order of their minibatches, for all of them at once."""
+    whole = len(rows["advantage"]) // size * size
+    gain, old_value = rows["advantage"][:whole], rows["value"][:whole]
+    goal = gain + old_value
+    if config.normalize_advantage and size > 1:
+        parts = gain.view(-1, size)
+        deviation, mean = torch.std_mean(parts, 1, keepdim=True)
+        gain = ((parts - mean) / (deviation + 1e-8)).flatten()
+    bound = torch.where(gain >= 0, 1 + config.clip, 1 - config.clip)
+    return {**rows, "goal": goal, "gain": gain / size, "bound": bound}
+
+
 def gradients(
     config: Any, batch: dict[str, Tensor], logits: Tensor, value: Tensor, entropy_weight: float, report: bool
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
@@ -109,35 +149,32 @@ def gradients(
         logits = logits.masked_fill(~mask, -torch.inf)
     logp = torch.log_softmax(logits, -1)
     chance = logp.exp()
-    action = batch["action"][:, None]
+    action, gain = batch["action"][:, None], batch["gain"]
     log_ratio = logp.gather(-1, action)[:, 0] - batch["logp"]
     ratio = log_ratio.exp()
-    gain, old_value = batch["advantage"], batch["value"]
-    goal = gain + old_value
-    if config.normalize_advantage and size > 1:
-        deviation, mean = torch.std_mean(gain)
-        gain = (gain - mean) / (deviation + 1e-8)
     # The surrogate follows the ratio, unless that has moved too far the way the advantage pushes it.
-    bound = torch.where(gain >= 0, 1 + config.clip, 1 - config.clip)
-    moves = (ratio - bound) * gain <= 0
-    slope = ratio * gain * moves * (-1 / size)
-    to_logits = chance * -slope[:, None]
-    to_logits.scatter_add_(1, action, slope[:, None])
+    moves = (ratio - batch["bound"]).mul_(gain) <= 0
+    slope = (ratio * gain).mul_(moves)[:, None]
+    to_logits = chance * slope
+    to_logits.scatter_add_(1, action, -slope)
+    entropy = None
     if entropy_weight or report:
         weighed = chance * logp.clamp(min=-1e9)
         entropy = -weighed.sum(-1, keepdim=True)
         if entropy_weight:
             to_logits += (weighed + chance * entropy) * (entropy_weight / size)
-    error = value - goal
+    error = value - batch["goal"]
     to_value = error * (config.value_weight / size)
     if config.value_clip:
-        near = (old_value + (value - old_value).clamp(-config.value_clip, config.value_clip)) - goal
-        inside = (value - old_value).abs() <= config.value_clip
-        to_value = torch.where(error**2 >= near**2, to_value, near * inside * (config.value_weight / size))
-        error = torch.where(error**2 >= near**2, error, near)
-    if not report:
+        moved = value - batch["value"]
+        near = batch["value"] + moved.clamp(-config.value_clip, config.value_clip) - batch["goal"]
+        further = error**2 >= near**2
+        inside = moved.abs() <= config.value_clip
+        to_value = torch.where(further, to_value, near * inside * (config.value_weight / size))
+        error = torch.where(further, error, near)
+    if entropy is None or not report:
         return to_logits, to_value, {}
-    policy_loss = -torch.min(gain * ratio, gain * ratio.clamp(1 - config.clip, 1 + config.clip)).mean()
+    policy_loss = -torch.min(gain * ratio, gain * ratio.clamp(1 - config.clip, 1 + config.clip)).sum()
     value_loss, spread = 0.5 * (error**2).mean(), entropy.mean()
     parts = {
         "loss": policy_loss + config.value_weight * value_loss - entropy_weight * spread,

@@ -23,7 +23,7 @@ from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, StageClock
 from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae
-from hotlap.train.fused import FusedPolicy, flatten, gradients
+from hotlap.train.fused import Adam, FusedPolicy, clip, flatten, gradients, prepare
 from hotlap.train.nets import Policy
 from hotlap.train.normalize import Moments
 
@@ -119,7 +119,7 @@ class State:
     flat: nn.Parameter  # all parameters of the network, which has views of it
     fused: FusedPolicy | None  # the network by hand, where that can be
     actions: Actions
-    optimizer: torch.optim.Optimizer
+    optimizer: Adam
     generator: torch.Generator
     rollout: Rollout
     memory: tuple[Tensor, ...]  # of a recurrent network, now
@@ -191,7 +191,7 @@ def start(config: Config, env: Any) -> State:
         flat=flat,
         fused=FusedPolicy(net) if FusedPolicy.fits(net) and isinstance(actions, Discrete) and not actions.shape else None,
         actions=actions,
-        optimizer=torch.optim.Adam([flat], lr=config.learning_rate, eps=1e-5, fused=True),
+        optimizer=Adam(flat, config.learning_rate, eps=1e-5),
         generator=torch.Generator(device).manual_seed(config.seed),
         rollout=Rollout(
             obs=zeros(steps + 1, envs, *space.shape, kind=dtype),
@@ -224,13 +224,13 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
         gae(rollout.reward, rollout.value, rollout.done, config.gamma, config.gae_lambda, rollout.advantage)
     done = min(1.0, state.env_steps / config.total_steps)
     if config.anneal:
-        state.optimizer.param_groups[0]["lr"] = config.learning_rate * (1 - done)
+        state.optimizer.learning_rate = config.learning_rate * (1 - done)
     losses = learn(state, config, clock, done)
     state.iterations += 1
     with clock.stage(stages.LOG):
         means = torch.stack([torch.stack(found).mean() for found in losses.values()]).tolist()  # the only wait for the device
         metrics.scalars = {f"train/{name}": value for name, value in zip(losses, means, strict=True)}
-        metrics.scalars["train/learning_rate"] = state.optimizer.param_groups[0]["lr"]
+        metrics.scalars["train/learning_rate"] = state.optimizer.learning_rate
     clock.count(EPISODES, len(metrics.episodes.get("return", ())))
     return metrics
 
@@ -252,10 +252,12 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
     for t in range(config.horizon):
         with clock.stage(stages.ACT):
             obs, mask = _place(state, t)
-            output, value, state.memory = think(state, obs)
-            action, logp = state.actions.sample(output, state.generator, mask)
-        with clock.stage(stages.STORE):
-            rollout.action[t], rollout.logp[t], rollout.value[t] = action, logp, value
+            if state.fused is not None:  # how likely an action was, and how good the state, is asked for all steps at once
+                action = state.actions.choose(state.fused.logits(_as_input(obs)), state.generator, mask)
+            else:
+                output, rollout.value[t], state.memory = state.net(_as_input(obs), state.memory)
+                action, rollout.logp[t] = state.actions.sample(output, state.generator, mask)
+            rollout.action[t] = action
         with clock.stage(stages.ENV_STEP):
             next_obs, reward, terminated, truncated, info = env.step(_for_env(action, env))
         with clock.stage(stages.STORE):
@@ -263,16 +265,22 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
             _store(state, config, t, reward, terminated, truncated, info, metrics)
     with clock.stage(stages.ACT):
         obs, _ = _place(state, config.horizon)
-        rollout.value[config.horizon] = think(state, obs)[1]
+        if state.fused is None:
+            rollout.value[config.horizon] = state.net(_as_input(obs), state.memory)[1]
+        else:
+            _judge(state, state.fused)
     state.env_steps += config.horizon * config.num_envs
 
 
-def think(state: State, obs: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """What the network says of observations, and its memory afterwards."""
-    if state.fused is not None:
-        return *state.fused.forward(_as_input(obs)), ()
-    found: tuple[Tensor, Tensor, tuple[Tensor, ...]] = state.net(_as_input(obs), state.memory)
-    return found
+def _judge(state: State, fused: FusedPolicy) -> None:
+    """How likely all actions of the rollout were, and how good its states."""
+    rollout = state.rollout
+    logits, value = fused.forward(_as_input(rollout.obs.flatten(0, 1)))
+    rollout.value.copy_(value.view_as(rollout.value))
+    mask = None if rollout.mask is None else rollout.mask.flatten(0, 1)
+    acted = rollout.action.flatten(0, 1)
+    logp, _ = state.actions.evaluate(logits[: len(acted)], acted, mask)
+    rollout.logp.copy_(logp.view_as(rollout.logp))
 
 
 def _place(state: State, t: int) -> tuple[Tensor, Tensor | None]:
@@ -374,6 +382,8 @@ def learn(state: State, config: Config, clock: StageClock, done: float) -> dict[
         with clock.stage(stages.SAMPLE):
             order = torch.randperm(rows, generator=state.generator, device=rollout.obs.device)
             mixed = {} if recurrent else {name: part[order] for name, part in whole.items()}
+            if state.fused is not None:
+                mixed = prepare(config, mixed, size)
         for begin in range(0, rows - size + 1, size):
             with clock.stage(stages.SAMPLE):
                 chosen = slice(begin, begin + size)
@@ -454,8 +464,8 @@ def update(
             found["loss"].backward()  # type: ignore[no-untyped-call]
     with clock.stage(stages.OPTIMIZER):
         if config.grad_clip:
-            gradient.mul_((config.grad_clip / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp_(max=1.0))
-        state.optimizer.step()
+            clip(gradient, config.grad_clip)
+        state.optimizer.step(gradient)
     state.updates += 1
     if losses is not None:
         for name, part in found.items():
@@ -544,8 +554,7 @@ _COUNTERS = ("env_steps", "updates", "episodes", "iterations")
 def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Everything that the rest of the run depends on: arrays and plain numbers."""
     tensors = {f"net.{k}": v for k, v in state.net.state_dict().items()}
-    for index, moments in state.optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{k}": v for k, v in moments.items()}
+    tensors |= {"optimizer.mean": state.optimizer.mean, "optimizer.square": state.optimizer.square}
     tensors |= {f"memory.{i}": part for i, part in enumerate(state.memory)}
     for name, found in (("obs_moments", state.obs_moments), ("return_moments", state.return_moments)):
         tensors |= {} if found is None else {f"{name}.{k}": v for k, v in found.state().items()}
@@ -554,7 +563,7 @@ def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[st
     if state.mask is not None:
         arrays["mask"] = state.mask
     arrays |= {f"env.{k}": v for k, v in env.state().items()}
-    return arrays, {name: getattr(state, name) for name in _COUNTERS}
+    return arrays, {name: getattr(state, name) for name in _COUNTERS} | {"optimizer_steps": state.optimizer.steps}
 
 
 def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any]) -> None:
@@ -568,11 +577,9 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
         return {k: torch.from_numpy(np.array(v)).to(device) for k, v in part(prefix).items()}
 
     state.net.load_state_dict(tensors("net."))
-    moments: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors("optimizer.").items():
-        index, key = name.split(".", 1)
-        moments.setdefault(int(index), {})[key] = tensor
-    state.optimizer.load_state_dict({**state.optimizer.state_dict(), "state": moments})
+    moments = tensors("optimizer.")
+    state.optimizer.mean, state.optimizer.square = moments["mean"], moments["square"]
+    state.optimizer.steps = numbers["optimizer_steps"]
     state.memory = tuple(tensor for _, tensor in sorted(tensors("memory.").items()))
     for name, found in (("obs_moments", state.obs_moments), ("return_moments", state.return_moments)):
         if found is not None:
