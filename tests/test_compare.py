@@ -460,6 +460,30 @@ def test_compare_a_system_with_its_networks(tmp_path):
     assert any(row["name"] == "update/loss" for row in doc["rows"])
 
 
+def test_networks_of_ones_own(capsys):
+    import torch
+
+    import hotlap as package
+
+    def mlp(units):
+        return torch.nn.Sequential(torch.nn.Linear(8, units), torch.nn.Tanh(), torch.nn.Linear(units, 2))
+
+    nets = {"small": mlp(8), "medium": mlp(16), "large": mlp(2048)}
+    torch.set_num_threads(1)
+    found = package.compare_nets(nets, batch=512, rounds=5)
+    small, medium, large = found.nets
+    assert (small.parameters, medium.parameters) == (90, 178)
+    assert small.operations == 2 * 512 * (8 * 8 + 8 * 2)
+    assert large.both > small.both and all(net.act > 0 and net.backward > 0 for net in found.nets)
+    assert large.saved_bytes >= 512 * 2048 * 4
+    assert any("large" in said for said in found.says)
+    assert all(p.grad is None for p in nets["small"].parameters())  # timed on copies
+    found.show()
+    assert "Networks, module by module" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="input_shape"):
+        package.compare_nets({"net": torch.nn.Conv2d(1, 1, 3)})
+
+
 def test_sweep_a_system(tmp_path):
     args = ["sweep", "snake", "--env-only", "--vary", "num_envs=1,16,256", "--budget", "1s", "--turns", "3", "--block", "0.1s"]
     result = hotlap(*args, "--json", "--out", "s", cwd=tmp_path)

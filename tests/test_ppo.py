@@ -227,8 +227,8 @@ class Short(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-10, 10, (1,))
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, truncate=True):
-        self.truncate = truncate
+    def __init__(self, truncate=True, terminate=False):
+        self.truncate, self.terminate = truncate, terminate or not truncate
 
     def reset(self, *, seed=None, options=None):
         self.time = 0
@@ -241,22 +241,22 @@ class Short(gymnasium.Env):
         return (
             np.full(1, self.time, np.float32),
             1.0,
-            over and not self.truncate,
+            over and self.terminate,
             over and self.truncate,
             {"action_mask": np.array([1, 0])},
         )
 
 
-@pytest.mark.parametrize("truncate", [True, False])
-def test_an_episode_that_is_cut_off_bootstraps_from_its_last_state(truncate):
+@pytest.mark.parametrize(("truncate", "terminate"), [(True, False), (False, True), (True, True)])
+def test_an_episode_that_is_cut_off_bootstraps_from_its_last_state(truncate, terminate):
     config = replace(SMALL, num_envs=2, turbo=False, horizon=6, minibatch=4)
-    env = make_gym(lambda: Short(truncate), 2, seed=0)
+    env = make_gym(lambda: Short(truncate, terminate), 2, seed=0)
     state = ppo.start(config, env)
     ppo.collect(state, config, env, StageClock(), metrics := ppo.Metrics())
     assert state.rollout.obs[:, 0, 0].tolist() == [0, 1, 2, 0, 1, 2, 0]
     assert state.rollout.done[:, 0].tolist() == [0, 0, 1, 0, 0, 1]
     with torch.inference_mode():
-        value = float(state.net(torch.tensor([[3.0]]))[1]) if truncate else 0.0
+        value = 0.0 if terminate else float(state.net(torch.tensor([[3.0]]))[1])
     assert state.rollout.reward[2, 0].item() == pytest.approx(1 + config.gamma * value)
     assert metrics.episodes["length"] == [3.0] * 4 and metrics.episodes["return"] == [3.0] * 4
     assert (state.rollout.action == 0).all() and state.rollout.mask is not None  # the mask was heeded
@@ -357,7 +357,7 @@ def test_schedules_and_early_stop():
         ppo.iterate(state, config, env, StageClock())
     per_epoch = config.num_envs * config.horizon // config.minibatch
     assert state.updates < 3 * 5 * per_epoch  # stopped once the policy had moved
-    assert state.optimizer.learning_rate == pytest.approx(config.learning_rate * (1 - 192 / 10_000))
+    assert state.optimizer.learning_rate == pytest.approx(config.learning_rate * (1 - 128 / 10_000))
 
 
 @pytest.mark.parametrize(
@@ -429,7 +429,37 @@ def test_train_any_environment(task, algorithm, flags, tmp_path):
     assert json.loads(again.stdout)["counts"]["env_steps"] >= 5000
 
 
-def test_an_environment_that_does_not_exist(tmp_path):
-    command = [sys.executable, "-m", "hotlap", "train", "CartPole-v7"]
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["CartPole-v7"], "unknown target 'CartPole-v7'"),
+        (["Pendulum-v1", "--algo", "dqn"], "DQN cannot act in"),
+        (["Acrobot-v1", "--turbo"], "no kernel of Acrobot-v1"),
+        (["snake", "--algo", "ppo"], "snake is trained with DQN"),
+    ],
+)
+def test_what_cannot_be_trained(arguments, said, tmp_path):
+    command = [sys.executable, "-m", "hotlap", "train", *arguments]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert result.returncode == 2 and "unknown target 'CartPole-v7'" in result.stderr
+    assert result.returncode == 2, result.stderr
+    assert said in result.stderr and len(result.stderr.strip().splitlines()) == 1
+
+
+def test_bare_environments_with_any_actions(tmp_path):
+    command = [sys.executable, "-m", "hotlap", "profile", "Pendulum-v1", "--env-only", "--iterations", "2", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["throughput"]["env_steps_per_s"] > 0
+
+
+def test_action_spaces_of_one_choice_among_several():
+    class Odd(Short):
+        action_space = gymnasium.spaces.MultiDiscrete([2])
+
+        def step(self, action):
+            assert action.shape == (1,)
+            return super().step(int(action[0]))
+
+    config = replace(SMALL, num_envs=2, turbo=False, horizon=4, minibatch=4)
+    env = make_gym(Odd, 2, seed=0)
+    ppo.iterate(ppo.start(config, env), config, env, StageClock())

@@ -43,8 +43,8 @@ def with_config(kind: type, argv: list[str]) -> type:
         target = named
     else:
         target = argv[0]
-    found = system(target, value_of("--algo", argv))
     preset, resume = value_of("--preset", argv), value_of("--resume", argv)
+    found = system(target, value_of("--algo", argv) or (saved_algorithm(resume) if resume else None))
     if resume and (preset or value_of("--out", argv)):
         raise UsageError("--resume goes on in the run's own folder with its own config: leave out --preset and --out")
     config = _saved_config(found, resume) if resume else found.presets.get(preset or "fast", found.presets["fast"])
@@ -57,10 +57,18 @@ def with_config(kind: type, argv: list[str]) -> type:
     return combined
 
 
+def saved_algorithm(run: str) -> str | None:
+    """How a run was trained, if it says."""
+    found = load(run).header.get("algorithm")
+    return str(found).lower() if found else None
+
+
 def _saved_config(system: Any, resume: str) -> Any:
     saved = load(resume).header
     if saved["target"] != system.name or saved["verb"] != "train":
         raise UsageError(f"{resume} is a {saved['verb']} run of {saved['target']}, not a training run of {system.name}")
+    if (algorithm := saved.get("algorithm")) and algorithm != system.algorithm:
+        raise UsageError(f"{resume} was trained with {algorithm}: leave out --algo {system.algorithm.lower()}")
     kind = type(system.presets["fast"])
     unknown = sorted(set(saved["config"]) - {field.name for field in dataclasses.fields(kind)})
     if unknown:

@@ -50,6 +50,7 @@ class Side:
             "arguments": list(self.arguments),
             "environment": self.environment,
             "env_only": self.env_only,
+            "algorithm": self.algorithm,
         }
 
 

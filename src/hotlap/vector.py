@@ -19,6 +19,7 @@ from hotlap.envs import load_game
 from hotlap.envs.engine import Buffers, NativeEngine, identity
 
 MAX_ENVS = 1 << 22
+LONGEST = 10_000  # steps of an episode, where the environment itself sets no limit
 MakeEngine = Callable[[NDArray[Any], tuple[Buffers, ...]], "NativeEngine | SerialEngine"]
 
 
@@ -56,7 +57,7 @@ class SerialEngine:
                 self._note_metrics(i, out)
                 obs, info = env.reset()
             out.obs[i] = obs
-            if info:
+            if info or self.masks is not None:
                 self._note_mask(i, info)
         rewards, out.terminated[:], out.truncated[:] = zip(*results, strict=True)
         out.reward[:] = rewards
@@ -71,7 +72,9 @@ class SerialEngine:
         """Environments of other people have none."""
 
     def _note_mask(self, i: int, info: dict[str, Any]) -> None:
-        if "action_mask" in info:
+        if self.masks is not None and "action_mask" not in info:
+            self.masks[i] = True
+        elif "action_mask" in info:
             mask = np.asarray(info["action_mask"], np.bool_).ravel()
             self.masks = np.ones((len(self.envs), len(mask)), np.bool_) if self.masks is None else self.masks
             self.masks[i] = mask
@@ -206,6 +209,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         masks = self.engine.masks if isinstance(self.engine, SerialEngine) else None
         return {} if masks is None else {"action_mask": masks.copy()}
 
+    @property
+    def restores(self) -> bool:
+        """Whether `load_state` brings the episodes back, rather than beginning new ones."""
+        return not isinstance(self.engine, SerialEngine) or isinstance(self.engine, ReferenceEngine)
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that the future depends on: the environments and the observation they are in."""
         return {"envs": self.engine.state(), "obs": self._slots[self._slot].obs.copy(), "identity": self._identity()}
@@ -272,7 +280,12 @@ def make_gym(env: str | Callable[[], Any], num_envs: int = 1, seed: int | None =
         spec.order_enforce = False
 
     def make() -> Any:
-        made = env() if callable(env) else gymnasium.make(spec, disable_env_checker=True, **options)
+        try:
+            made = env() if callable(env) else gymnasium.make(spec, disable_env_checker=True, **options)
+        except (gymnasium.error.Error, ImportError) as error:
+            raise ValueError(f"{name} cannot be made: {error}") from None
+        if spec is not None and spec.max_episode_steps is None:  # or a greedy policy may play one episode forever
+            made = gymnasium.wrappers.TimeLimit(made, LONGEST)
         return made if isinstance(made.observation_space, Box) else gymnasium.wrappers.FlattenObservation(made)
 
     envs = [make() for _ in range(num_envs)]

@@ -112,14 +112,15 @@ def _training(system: System, config: Any, env: Any, clock: StageClock) -> Work:
 
 def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
     """Random actions, drawn beforehand, and no learning; an iteration repeats them until it lasts long enough to time."""
-    rng = np.random.default_rng(config.seed)
-    actions = rng.integers(0, env.single_action_space.n, (config.iteration_steps, config.num_envs))
+    env.action_space.seed(config.seed)
+    actions = [env.action_space.sample() for _ in range(config.iteration_steps)]
     env.reset(seed=config.seed)
 
     def step_all() -> int:
         episodes = 0
         for action in actions:
-            if info := env.step(action)[4]:
+            info = env.step(action)[4]
+            if "_final_info" in info:
                 episodes += int(np.count_nonzero(info["_final_info"]))
         return episodes
 
@@ -130,7 +131,7 @@ def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
     def iterate() -> None:
         with clock.stage(stages.COLLECT), clock.stage(stages.ENV_STEP):
             episodes = sum(step_all() for _ in range(rounds))
-        clock.count(ENV_STEPS, rounds * actions.size)
+        clock.count(ENV_STEPS, rounds * len(actions) * config.num_envs)
         clock.count(EPISODES, episodes)
 
     return Work(iterate, ready=lambda: True, networks=dict)

@@ -99,6 +99,10 @@ def _how_table(doc: dict[str, Any]) -> Table:
     for comparison in doc["comparisons"]:
         pairs = f"{comparison['rounds']} rounds of fresh processes, {comparison['pairs']} pairs"
         rows.append((f"{comparison['b']}", pairs if doc["plan"] else f"{comparison['rounds']} saved runs in all"))
+        rates = [comparison["work"][side].get("per_second") for side in ("a", "b")]
+        if all(rates):
+            unit = WORDS[doc["unit"]]
+            rows.append(("throughput", f"A {units.count(rates[0])}, B {units.count(rates[1])} {unit} per second"))
     if plan := doc["plan"]:
         race = plan["race"]
         rows.append(("turns", f"{race['turns']} of at least {units.seconds(race['block'])} per round, in random order"))

@@ -113,7 +113,7 @@ def actions_of(space: gymnasium.Space[object]) -> Actions:
         if space.start != 0:
             raise ValueError("discrete actions must start at 0")
         return Discrete((int(space.n),))
-    if isinstance(space, gymnasium.spaces.MultiDiscrete) and space.nvec.ndim == 1:
+    if isinstance(space, gymnasium.spaces.MultiDiscrete) and space.nvec.ndim == 1 and not space.start.any():
         return Discrete(tuple(int(n) for n in space.nvec))
     if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
         return Gaussian(space.shape[0])

@@ -153,6 +153,8 @@ def start(config: Config, env: Any) -> State:
 
 
 def make_net(config: Config, env: Any) -> QNet:
+    if not hasattr(env.single_action_space, "n"):
+        raise ValueError(f"DQN cannot act in {env.single_action_space}: it takes Discrete")
     return QNet(env.single_observation_space.shape, int(env.single_action_space.n), config.hidden, config.dueling)
 
 
@@ -339,6 +341,9 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
         moments.setdefault(int(index), {})[key] = tensor
     state.optimizer.load_state_dict({**state.optimizer.state_dict(), "state": moments})
     state.generator.set_state(torch.from_numpy(np.array(arrays["generator"])))
-    state.obs = env.load_state(part("env."))
     for name in _COUNTERS:
         setattr(state, name, numbers[name])
+    state.obs = env.load_state(part("env."))
+    if not env.restores:  # its episodes began anew
+        state.obs, _ = env.reset(seed=np.random.SeedSequence([state.env_steps]).generate_state(env.num_envs).tolist())
+        state.replay.open.zero_()

@@ -93,7 +93,11 @@ def train(
 
 
 def _create(system: System, config: Any, out: Path | None) -> Run:
-    facts = {"gpu_timing": StageClock.for_device(config.device).policy, "stage_cost": stage_cost()}
+    facts = {
+        "gpu_timing": StageClock.for_device(config.device).policy,
+        "stage_cost": stage_cost(),
+        "algorithm": system.algorithm,
+    }
     return Run.create("train", system.name, asdict(config), machine.facts(), out, **facts)
 
 

@@ -44,7 +44,8 @@ class QNet(nn.Module):
         self.value = nn.Linear(hidden[-1], 1) if dueling else None
 
     def forward(self, obs: Tensor) -> Tensor:
-        x = self.trunk(self.encoder(obs))
+        encoded = self.encoder(obs)
+        x = self.trunk(encoded if encoded.is_floating_point() else encoded.to(torch.float32))
         q = self.advantage(x)
         if self.value is not None:
             q = self.value(x) + q - q.mean(dim=1, keepdim=True)
@@ -84,6 +85,7 @@ class Policy(nn.Module):
         x = obs if self.encoder is None else self.encoder(obs)
         features = self.actor(x)
         if self.cell is not None:
+            memory = memory or self.initial(len(obs))
             found = self.cell(features, memory if len(memory) == 2 else memory[0])
             memory = found if isinstance(found, tuple) else (found,)
             features = memory[0]

@@ -43,7 +43,7 @@ class Config:
     epochs: int = 4
     """Passes over what was collected."""
     minibatch: int = 256
-    """Transitions per update; of a recurrent network, whole sequences of `horizon` steps."""
+    """Transitions per update; of a recurrent network, whole sequences of `horizon` steps. What fills none is left out."""
     learning_rate: float = 1e-3
     """Adam's step size."""
     anneal: bool = True
@@ -181,7 +181,7 @@ def start(config: Config, env: Any) -> State:
     mask = info.get("action_mask")
     steps, envs, space = config.horizon, config.num_envs, env.single_observation_space
     dtype = torch.float32 if config.normalize_obs else torch.from_numpy(np.asarray(obs)).dtype
-    dtype = torch.float32 if dtype == torch.float64 else dtype
+    dtype = torch.float32 if dtype.is_floating_point else dtype
 
     def zeros(*shape: int, kind: torch.dtype = torch.float32) -> Tensor:
         return torch.zeros(shape, dtype=kind, device=device)
@@ -216,13 +216,13 @@ def start(config: Config, env: Any) -> State:
 def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metrics:
     """Collect and learn for one iteration."""
     metrics = Metrics()
+    done = min(1.0, state.env_steps / config.total_steps)  # of the training, for the schedules
     with clock.stage(stages.COLLECT):
         collect(state, config, env, clock, metrics)
     clock.count(ENV_STEPS, config.horizon * config.num_envs)
     with clock.stage(stages.ADVANTAGE):
         rollout = state.rollout
         gae(rollout.reward, rollout.value, rollout.done, config.gamma, config.gae_lambda, rollout.advantage)
-    done = min(1.0, state.env_steps / config.total_steps)
     if config.anneal:
         state.optimizer.learning_rate = config.learning_rate * (1 - done)
     losses = learn(state, config, clock, done)
@@ -288,7 +288,8 @@ def _place(state: State, t: int) -> tuple[Tensor, Tensor | None]:
     rollout = state.rollout
     obs = torch.from_numpy(state.obs)
     if state.obs_moments is not None:
-        state.obs_moments.add(obs.to(rollout.obs.device))
+        if t < len(rollout.reward):  # the last row is the first of the next rollout
+            state.obs_moments.add(obs.to(rollout.obs.device))
         rollout.obs[t] = state.obs_moments.normalize(obs.to(rollout.obs.device))
     else:
         rollout.obs[t].copy_(obs)
@@ -304,6 +305,7 @@ def _as_input(obs: Tensor) -> Tensor:
 
 def _for_env(action: Tensor, env: Any) -> NDArray[Any]:
     host: NDArray[Any] = action.cpu().numpy()
+    host = host.reshape(len(host), *env.single_action_space.shape)
     if host.dtype.kind != "f":
         return host
     clipped: NDArray[Any] = np.clip(host, env.single_action_space.low, env.single_action_space.high)
@@ -334,8 +336,9 @@ def _store(
     done.copy_(torch.from_numpy(ended))
     if state.return_moments is not None:
         _scale_rewards(state, config, row, done)
-    if truncated.any():
-        _bootstrap(state, config, row, truncated, info)
+    cut = truncated & ~terminated  # a time limit may fall on the very step that ends the episode
+    if cut.any():
+        _bootstrap(state, config, row, cut, info)
     for name, values in info["final_info"].items():
         metrics.episodes.setdefault(name, []).extend(values[ended].tolist())
     state.episodes += int(ended.sum())
@@ -542,8 +545,8 @@ def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]
 
 
 def networks(state: State) -> dict[str, nn.Module]:
-    """What `profile --modules` times."""
-    return {"net": state.net}
+    """What `profile --modules` times; a network that is computed by hand calls none of its modules."""
+    return {} if state.fused is not None else {"net": state.net}
 
 
 # -- checkpoint --
@@ -586,7 +589,11 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
             found.load(tensors(f"{name}."))
     state.returns = torch.from_numpy(np.array(arrays["returns"])).to(device)
     state.generator.set_state(torch.from_numpy(np.array(arrays["generator"])))
-    state.mask = np.array(arrays["mask"]) if "mask" in arrays else None
-    state.obs = env.load_state(part("env."))
     for name in _COUNTERS:
         setattr(state, name, numbers[name])
+    state.mask = np.array(arrays["mask"]) if "mask" in arrays else None
+    state.obs = env.load_state(part("env."))
+    if not env.restores:  # its episodes began anew
+        state.obs, info = env.reset(seed=np.random.SeedSequence([state.env_steps]).generate_state(env.num_envs).tolist())
+        state.mask, state.memory = info.get("action_mask"), state.net.initial(env.num_envs)
+        state.returns.zero_()

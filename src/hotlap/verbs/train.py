@@ -48,7 +48,7 @@ def train(args: Any) -> int:
     from hotlap.report.document import document
     from hotlap.train.loop import train as run_training
 
-    system = flags.system(args.target, args.algo)
+    system = flags.system(args.target, args.algo or (flags.saved_algorithm(args.resume) if args.resume else None))
     config = flags.checked(args.config)
     started = time.monotonic()
     resume = find(args.resume) if args.resume else None
