@@ -305,6 +305,7 @@ def test_words_for_targets(tmp_path, monkeypatch):
         (["sweep", "snake"], "needs one of"),
         (["sweep", "snake", "--until", "apples=1,2"], "count env_steps"),
         (["gate", "latest"], "gate needs --baseline"),
+        (["gate", "--baseline", "b.json"], "gate needs the run"),
         (["gate", "latest", "--baseline", "nothing.json"], "no run"),
     ],
 )

@@ -44,9 +44,9 @@ def with_config(kind: type, argv: list[str]) -> type:
     else:
         target = argv[0]
     preset, resume = value_of("--preset", argv), value_of("--resume", argv)
-    found = system(target, value_of("--algo", argv) or (saved_algorithm(resume) if resume else None))
     if resume and (preset or value_of("--out", argv)):
         raise UsageError("--resume goes on in the run's own folder with its own config: leave out --preset and --out")
+    found = system(target, value_of("--algo", argv) or (saved_algorithm(resume) if resume else None))
     config = _saved_config(found, resume) if resume else found.presets.get(preset or "fast", found.presets["fast"])
     saved = load(resume).header.get("options", {}) if resume else {}  # how often to evaluate and the like, as it was
     annotation = tyro.conf.OmitArgPrefixes[type(config)]  # type: ignore[misc,valid-type]

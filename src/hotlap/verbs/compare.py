@@ -256,6 +256,8 @@ def gate(args: Gate) -> int:
     limit = units.parse(args.max_slowdown, "share")
     if limit < 0 or not (args.baseline or args.save):
         raise UsageError("gate needs --baseline RUN or FILE, or --save FILE to make one; --max-slowdown must not be negative")
+    if not args.runs:
+        raise UsageError("gate needs the run to judge: hotlap gate latest --baseline baseline.json")
     new = [series for run in args.runs for series in gating.read_side(run)]
     if not args.baseline:
         return _save_baseline(args, new)
