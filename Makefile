@@ -41,6 +41,7 @@ bench: setup
 	$(BIN)/python benchmarks/probe_cost.py
 	$(BIN)/python benchmarks/compare_truth.py
 	$(BIN)/python benchmarks/ppo.py
+	$(BIN)/python benchmarks/ppo_learning.py
 
 lint: setup
 	$(BIN)/ruff check .
