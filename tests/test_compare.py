@@ -384,7 +384,13 @@ def test_a_side_that_is_killed(tmp_path):
 
 
 def test_nothing_to_compare_by(tmp_path):
-    (tmp_path / "idle.py").write_text("import gymnasium, time\nwhile True: time.sleep(0.01)")
+    """One side steps and never learns, the other learns and never steps."""
+    (tmp_path / "learns.py").write_text(
+        "import torch\nnet = torch.nn.Linear(2, 1)\noptimizer = torch.optim.SGD(net.parameters(), 0.1)\n"
+        "while True:\n    net(torch.ones(64, 2)).sum().backward()\n    optimizer.step()\n"
+    )
+    doc = json.loads(hotlap("compare", SCRIPT, "learns.py", *QUICK, "--json", cwd=tmp_path).stdout)
+    assert "nothing to compare by" in doc["error"] and "learns.py made updates" in doc["error"]
     (tmp_path / "short.py").write_text("print('hello')")
     doc = json.loads(hotlap("compare", SCRIPT, "short.py", *QUICK, "--json", cwd=tmp_path).stdout)
     assert "ended before enough was measured" in doc["error"]

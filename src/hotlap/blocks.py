@@ -101,3 +101,10 @@ def merged(blocks: dict[int, dict[str, Any]]) -> dict[str, Any]:
             for key, value in block[name].items():
                 found[name][key] += value
     return found
+
+
+def ending(document: dict[str, Any]) -> list[str]:
+    """What a reader must know of how a race ended."""
+    early = document["status"] in ("interrupted", "killed")
+    said = [f"The {document['verb']} was {document['status']}: this is what was measured until then."] if early else []
+    return [*said, document["error"]] if document["error"] else said

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hotlap import stages, stats
-from hotlap.blocks import blocks_of, cost, paired, stage_cost, unit_of
+from hotlap.blocks import blocks_of, cost, ending, paired, stage_cost, unit_of
 from hotlap.clock import ENV_STEPS
 from hotlap.errors import UsageError
 from hotlap.probe.delays import VARIABLE
@@ -76,12 +76,7 @@ def document(run: Run) -> dict[str, Any]:
         share = _share(base, path, unit)
         document: dict[str, Any] = {
             "schema": "hotlap.causal/1",
-            "run": str(run.path),
-            "verb": "sweep",
-            "target": run.header["target"],
-            "status": "killed" if run.was_killed else run.header["status"],
-            "error": run.header.get("error"),
-            "created": run.header["created"],
+            **run.facts(),
             "unit": unit,
             "delay": path,
             "knobs": run.header["knobs"],
@@ -92,13 +87,8 @@ def document(run: Run) -> dict[str, Any]:
             "share": share,
             "projections": project(share, effect) if share is not None else [],
             "plan": run.header["config"]["plan"],
-            "machine": run.header["machine"],
-            "warnings": [],
         }
-        if document["error"]:
-            document["warnings"].append(document["error"])
-        if document["status"] in ("interrupted", "killed"):
-            document["warnings"].append(f"The sweep was {document['status']}: this is what was measured until then.")
+        document["warnings"] = ending(document)
         if turns and not slopes:
             document["warnings"].append(
                 f"Nothing was delayed: hotlap sees no function of this script that is {path} as a whole."

@@ -21,6 +21,7 @@ from hotlap.blocks import (
     Rounds,
     blocks_of,
     cost,
+    ending,
     every_block,
     median_of,
     merged,
@@ -161,12 +162,7 @@ def document(run: Run) -> dict[str, Any]:
             control = as_row(headline(turns, first, CONTROL + first, unit), {})
         found = {
             "schema": "hotlap.compare/1",
-            "run": str(run.path),
-            "verb": run.header["verb"],
-            "target": run.header["target"],
-            "status": "killed" if run.was_killed else run.header["status"],
-            "error": run.header.get("error"),
-            "created": run.header["created"],
+            **run.facts(),
             "unit": unit,
             "baseline": first,
             **{name: comparisons[0][name] for name in ("verdict", "ratio", "ci95", "smallest_effect", "rows")},
@@ -174,7 +170,6 @@ def document(run: Run) -> dict[str, Any]:
             "control": control,
             "plan": run.header["config"]["plan"],
             "sides": run.header["config"]["sides"],
-            "machine": run.header["machine"],
         }
         found["warnings"] = _warnings(run, found, turns)
     return found
@@ -301,11 +296,7 @@ def _singular(unit: str) -> str:
 
 
 def _warnings(run: Run, found: dict[str, Any], turns: Sequence[Turn]) -> list[str]:
-    warnings = []
-    if found["status"] in ("interrupted", "killed"):
-        warnings.append(f"The comparison was {found['status']}: this is what was measured until then.")
-    if found["error"]:
-        warnings.append(found["error"])
+    warnings = ending(found)
     control = found["control"]
     if control and control["verdict"] in (FASTER, SLOWER):
         low, high = control["ci95"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hotlap import machine, stats
+from hotlap.blocks import ending
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, StageClock
 from hotlap.race import Side
 from hotlap.record import Run, strict_reading
@@ -50,23 +51,15 @@ def document(run: Run) -> dict[str, Any]:
         what = run.header["until"]
         found: dict[str, Any] = {
             "schema": "hotlap.growth/1",
-            "run": str(run.path),
-            "verb": "sweep",
-            "target": run.header["target"],
-            "status": "killed" if run.was_killed else run.header["status"],
-            "error": run.header.get("error"),
-            "created": run.header["created"],
+            **run.facts(),
             "until": what,
             "reached": reached(samples, what, run.header["counts"]),
             "growth": growth(samples),
             "curve": _curve(samples, what),
             "plan": {},
             "config": run.header["config"],
-            "machine": run.header["machine"],
-            "warnings": [],
         }
-        if found["status"] in ("interrupted", "killed"):
-            found["warnings"].append(f"The run was {found['status']}: this is what was measured until then.")
+        found["warnings"] = ending(found)
     return found
 
 

@@ -153,6 +153,18 @@ class Run:
         """Samples of the given phases."""
         return [line.sample for line in self.lines if line.phase in names]
 
+    def facts(self) -> dict[str, Any]:
+        """What every document of a run begins with."""
+        return {
+            "run": str(self.path),
+            "verb": self.header["verb"],
+            "target": self.header["target"],
+            "status": "killed" if self.was_killed else self.header["status"],
+            "error": self.header.get("error"),
+            "created": self.header["created"],
+            "machine": self.header["machine"],
+        }
+
     def steady(self) -> tuple[int, list[Sample]]:
         """How many samples are warm-up, and the rest: the samples that numbers are taken from.
 

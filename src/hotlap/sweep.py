@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hotlap import stages, stats
-from hotlap.blocks import Rounds, blocks_of, cost, stage_cost, unit_of
+from hotlap.blocks import Rounds, blocks_of, cost, ending, stage_cost, unit_of
 from hotlap.clock import ENV_STEPS, EPISODES, ITERATIONS, UPDATES
 from hotlap.growth import SUPERLINEAR
 from hotlap.race import Turn, read_turns
@@ -34,12 +34,7 @@ def document(run: Run) -> dict[str, Any]:
         measured = [point for point in points if point["throughput"]]
         found: dict[str, Any] = {
             "schema": "hotlap.sweep/1",
-            "run": str(run.path),
-            "verb": "sweep",
-            "target": run.header["target"],
-            "status": "killed" if run.was_killed else run.header["status"],
-            "error": run.header.get("error"),
-            "created": run.header["created"],
+            **run.facts(),
             "unit": unit,
             "knobs": run.header["knobs"],
             "points": points,
@@ -48,15 +43,10 @@ def document(run: Run) -> dict[str, Any]:
             "growth": growth_over(measured),
             "plan": run.header["config"]["plan"],
             "sides": sides,
-            "machine": run.header["machine"],
-            "warnings": [],
         }
         if len(found["knobs"]) == 1:
             found["scaling"] = scaling(measured, found["knobs"][0])
-        if found["status"] in ("interrupted", "killed"):
-            found["warnings"].append(f"The sweep was {found['status']}: this is what was measured until then.")
-        if found["error"]:
-            found["warnings"].append(found["error"])
+        found["warnings"] = ending(found)
         found["warnings"] += run.header.get("dropped", {}).values()
         rates = {point["work"].get("updates_per_env_step") for point in measured}
         numbers = [rate for rate in rates if rate]

@@ -402,8 +402,8 @@ def learn(state: State, config: Config, clock: StageClock, done: float) -> dict[
     return losses
 
 
-def _flatten(rollout: Rollout) -> dict[str, Tensor]:
-    """The rollout as rows [horizon * num_envs, ...], without copies."""
+def _rows(rollout: Rollout) -> dict[str, Tensor]:
+    """What is learned from, [horizon, num_envs, ...]."""
     parts = {
         "obs": rollout.obs[:-1],
         "action": rollout.action,
@@ -411,33 +411,19 @@ def _flatten(rollout: Rollout) -> dict[str, Tensor]:
         "value": rollout.value[:-1],
         "advantage": rollout.advantage,
     }
-    if rollout.mask is not None:
-        parts["mask"] = rollout.mask
-    return {name: part.flatten(0, 1) for name, part in parts.items()}
+    return parts if rollout.mask is None else {**parts, "mask": rollout.mask}
+
+
+def _flatten(rollout: Rollout) -> dict[str, Tensor]:
+    """The rollout as rows [horizon * num_envs, ...], without copies."""
+    return {name: part.flatten(0, 1) for name, part in _rows(rollout).items()}
 
 
 def _sequences(rollout: Rollout, envs: Tensor) -> dict[str, Any]:
-    """Whole sequences of some environments: rows are time-major, [horizon * envs, ...]."""
-    parts = {
-        "obs": rollout.obs[:-1],
-        "action": rollout.action,
-        "logp": rollout.logp,
-        "value": rollout.value[:-1],
-        "advantage": rollout.advantage,
-        "done": rollout.done,
-    }
-    if rollout.mask is not None:
-        parts["mask"] = rollout.mask
-    found: dict[str, Any] = {name: part[:, envs] for name, part in parts.items()}
-    shape = found["obs"].shape[:2]
-    flat = {name: part.flatten(0, 1) for name, part in found.items() if name not in ("obs", "done")}
-    return {
-        **flat,
-        "obs": found["obs"],
-        "done": found["done"],
-        "memory": tuple(m[envs] for m in rollout.memory),
-        "shape": shape,
-    }
+    """Whole sequences of some environments: rows are time-major, [horizon * envs, ...]; `obs` and `done` keep their times."""
+    found: dict[str, Any] = {name: part[:, envs].flatten(0, 1) for name, part in _rows(rollout).items() if name != "obs"}
+    memory = tuple(part[envs] for part in rollout.memory)
+    return {**found, "obs": rollout.obs[:-1, envs], "done": rollout.done[:, envs], "memory": memory}
 
 
 def update(
