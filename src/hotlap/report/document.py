@@ -31,12 +31,7 @@ def _document(run: Run) -> dict[str, Any]:
     walls = [sample.wall * NANO for sample in steady]
     result: dict[str, Any] = {
         "schema": SCHEMA.format(verb=header["verb"]),
-        "run": str(run.path),
-        "verb": header["verb"],
-        "target": header["target"],
-        "status": "killed" if run.was_killed else header["status"],
-        "error": header.get("error"),
-        "created": header["created"],
+        **run.facts(),
         "env_only": header.get("env_only", False),
         "iterations": {"measured": len(steady), "warmup": warmup, "seconds": _spread(walls)},
         "stages": stage_table(steady, run.phase("traced")),
@@ -62,7 +57,6 @@ def _document(run: Run) -> dict[str, Any]:
         "evaluation_seconds": header.get("evaluation_seconds"),
         "iteration_seconds": sum(line.sample.wall for line in run.lines) * NANO,
         "config": header["config"],
-        "machine": header["machine"],
         "overhead": _overhead(run),
         "overhead_counted": _overhead_counted(run),
         "overhead_ab": _overhead_ab(run),
