@@ -309,7 +309,7 @@ def test_in_lock_step_with_gymnasium():
             obs, reward, terminated, truncated, _ = theirs.step(action)
             _, our_reward, our_terminated, our_truncated, info = ours.step(np.array([action]))
             assert (reward, terminated, truncated) == (our_reward[0], our_terminated[0], our_truncated[0])
-            last = info["final_obs"][0] if info else ours._slots[ours._slot].obs[0]
+            last = info["final_obs"][0] if info else ours.rings["obs"][ours._slot[0], 0]
             np.testing.assert_allclose(last, obs, rtol=1e-5, atol=1e-6)
             if terminated or truncated:
                 break

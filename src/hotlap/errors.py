@@ -2,7 +2,13 @@
 
 
 class HotlapError(Exception):
+    """`details` is printed before the message: the traceback of a user's environment, for example."""
+
     exit_code = 2
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message)
+        self.details = details
 
 
 class UsageError(HotlapError):
@@ -15,6 +21,12 @@ class RecordError(HotlapError):
 
 class KernelError(HotlapError):
     """A kernel that cannot be built or loaded on this machine."""
+
+
+class EnvFailed(HotlapError):
+    """An environment raised an error, hangs, or took its process with it; `details` has its traceback."""
+
+    exit_code = 1
 
 
 class TargetFailed(HotlapError):

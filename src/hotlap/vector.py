@@ -1,12 +1,13 @@
 """Many environments as one `gymnasium.vector.VectorEnv`: games on their C kernel (turbo) or on their Python reference, and any
-Gymnasium environment, one after another.
+Gymnasium environment or PettingZoo game, in this process or in workers over shared memory.
 
-Arrays that `reset` and `step` return are views of buffers, not copies. There are two sets of buffers, used in turn: what a
-step returned stays valid during the next step and is overwritten by the one after it.
+Arrays that `reset` and `step` return are views of buffers, not copies. There are `depth` sets of buffers, used in turn: with
+two, what a step returned stays valid during the next step and is overwritten by the one after it.
 """
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,139 +16,57 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hotlap.envs import load_game
-from hotlap.envs.engine import Buffers, NativeEngine, identity
+from hotlap.envs import layout, load_game, pettingzoo
+from hotlap.envs.buffers import Arrays, Form, Slot
+from hotlap.envs.engine import NativeEngine, identity
+from hotlap.envs.serial import AgentsEngine, ReferenceEngine, SerialEngine
+from hotlap.envs.workers import PATIENCE, WorkerEngine
 
 MAX_ENVS = 1 << 22
 LONGEST = 10_000  # steps of an episode, where the environment itself sets no limit
-MakeEngine = Callable[[NDArray[Any], tuple[Buffers, ...]], "NativeEngine | SerialEngine"]
-
-
-class SerialEngine:
-    """A batch of Gymnasium environments, one after another."""
-
-    def __init__(self, name: str, envs: list[Any], actions: NDArray[Any], slots: tuple[Buffers, ...]) -> None:
-        self.envs = envs
-        self.identity = name
-        self.masks: NDArray[np.bool_] | None = None  # of legal actions, where environments tell them
-        self._actions = actions
-        self._scalar = actions.ndim == 1
-        self._slots = slots
-        self._returns = np.zeros(len(actions), np.float64)
-        self._lengths = np.zeros(len(actions), np.int64)
-
-    def reset(self, seeds: NDArray[np.uint64] | None, start: Any, slot: int) -> None:
-        for i, env in enumerate(self.envs):
-            seed = None if seeds is None else int(seeds[i])
-            self._slots[slot].obs[i], info = env.reset(seed=seed, options=start)
-            self._note_mask(i, info)
-        self._returns[:] = 0
-        self._lengths[:] = 0
-
-    def step(self, slot: int) -> int:
-        out = self._slots[slot]
-        actions = list(self._actions) if self._scalar else self._actions.copy()
-        results, over = [], []
-        for i, env in enumerate(self.envs):
-            obs, reward, terminated, truncated, info = env.step(actions[i])
-            results.append((reward, terminated, truncated))
-            if terminated or truncated:
-                over.append(i)
-                out.final_obs[i] = obs
-                self._note_metrics(i, out)
-                obs, info = env.reset()
-            out.obs[i] = obs
-            if info or self.masks is not None:
-                self._note_mask(i, info)
-        rewards, out.terminated[:], out.truncated[:] = zip(*results, strict=True)
-        out.reward[:] = rewards
-        self._returns += rewards
-        self._lengths += 1
-        for i in over:
-            out.episode_return[i], out.episode_length[i] = self._returns[i], self._lengths[i]
-            self._returns[i] = self._lengths[i] = 0
-        return len(over)
-
-    def _note_metrics(self, i: int, out: Buffers) -> None:
-        """Environments of other people have none."""
-
-    def _note_mask(self, i: int, info: dict[str, Any]) -> None:
-        if self.masks is not None and "action_mask" not in info:
-            self.masks[i] = True
-        elif "action_mask" in info:
-            mask = np.asarray(info["action_mask"], np.bool_).ravel()
-            self.masks = np.ones((len(self.envs), len(mask)), np.bool_) if self.masks is None else self.masks
-            self.masks[i] = mask
-
-    def state(self) -> NDArray[Any]:
-        """Nothing: these environments cannot be saved, so a resumed run begins new episodes."""
-        return np.zeros((len(self.envs), 0), np.uint8)
-
-    def load_state(self, state: NDArray[Any]) -> None:
-        """See `state`."""
-
-    def close(self) -> None:
-        for env in self.envs:
-            env.close()
-        self.envs = []
-
-
-class ReferenceEngine(SerialEngine):
-    """A batch of a game on its Python reference."""
-
-    def __init__(self, game: Any, options: dict[str, Any], actions: NDArray[Any], slots: tuple[Buffers, ...]) -> None:
-        name = f"{identity(game.kernel, game.defines)}-reference"
-        super().__init__(name, [type(game)(**options) for _ in actions], actions, slots)
-
-    def step(self, slot: int) -> int:
-        for i, action in enumerate(self._actions):
-            if not self.envs[i].action_space.contains(action):
-                return -1 - i
-        return super().step(slot)
-
-    def _note_metrics(self, i: int, out: Buffers) -> None:
-        out.episode_metrics[i] = self.envs[i].metrics()
-
-    def state(self) -> NDArray[Any]:
-        packed = [np.append(env.pack(), r.view(np.uint64)) for env, r in zip(self.envs, self._returns, strict=True)]
-        return np.stack([np.append(row, np.uint64(n)) for row, n in zip(packed, self._lengths, strict=True)])
-
-    def load_state(self, state: NDArray[Any]) -> None:
-        for i, env in enumerate(self.envs):
-            env.unpack(state[i, :-2])
-        self._returns[:] = np.ascontiguousarray(state[:, -2]).view(np.float64)
-        self._lengths[:] = state[:, -1].astype(np.int64)
+AUTO = -1  # workers: as many as measure fastest
+Engine = NativeEngine | SerialEngine | WorkerEngine
 
 
 class GameVectorEnv(VectorEnv[Any, Any, Any]):
-    """`num_envs` copies of one game with auto-reset in the step that ends an episode.
+    """Copies of one game with auto-reset in the step that ends an episode.
 
     When episodes end, `info` holds Gymnasium's keys: `final_obs` (the true last observation) and `final_info` with `return`,
     `length` and the game's own metrics, such as `score`; the masks `_final_obs` and `_final_info` say which rows count.
+    `action_mask` says which actions are legal, `seat` whose turn it is, `rewards` what each seat got, where a game has such.
 
-    Environment i is seeded with `seed + i`. `state()` and `load_state()` save and restore everything, to the bit.
+    Row i is seeded with `seed + i`. `state()` and `load_state()` save and restore everything, to the bit.
+
+    `send` and `receive` step `groups` of rows apart from each other: asynchronous batches, which do not wait for the slowest.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
 
-    engine: NativeEngine | SerialEngine
-
-    def __init__(self, game: Any, num_envs: int, seed: int | None, make_engine: MakeEngine) -> None:
+    def __init__(self, game: Any, form: Form, arrays: Arrays, engine: Engine, seed: int | None) -> None:
         self._game = game
-        self.num_envs = num_envs
-        self.single_observation_space = self._game.observation_space
-        self.single_action_space = self._game.action_space
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._slots = (Buffers.allocate(self._game, num_envs), Buffers.allocate(self._game, num_envs))
-        self._final_infos = [_final_info(out, getattr(game, "metric_names", ())) for out in self._slots]
-        self._slot = 0
-        space = self.single_action_space
-        self._actions = np.zeros((num_envs, *(space.shape or ())), np.float32 if isinstance(space, Box) else np.int64)
+        self.form = form
+        self.engine = engine
+        self.num_envs = engine.num_rows
+        self.single_observation_space, self.single_action_space = game.observation_space, game.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.turbo = isinstance(engine, NativeEngine)
+        self.layout = layout.Layout(engine.workers)
+        self.rings = arrays.rings
+        self.depth = len(arrays.slots)
+        self.groups = engine.groups
+        self._arrays = arrays
+        self._views = [
+            arrays.slots if len(self.groups) == 1 else tuple(slot.rows(rows.start, rows.stop) for slot in arrays.slots)
+            for rows in self.groups
+        ]
+        self._metric_names = tuple(getattr(game, "metric_names", ()))
+        self._slot = [0] * len(self.groups)
+        self._finished = [0] * len(self.groups)
         self._seed = seed
         self._started = False
-        self.engine = make_engine(self._actions, self._slots)
-        self.turbo = isinstance(self.engine, NativeEngine)
+
+    # -- as Gymnasium has it --
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -157,12 +76,16 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         seeds = None if seed is None else self._seeds(seed)
         super().reset(seed=seed if isinstance(seed, int) else None)
         start: Any = options
-        if self.turbo:
-            start = self._game.encode_start(options) if options and self._game.start_key in options else None
-        self._slot = 1 - self._slot
-        self.engine.reset(seeds, start, self._slot)
+        if options and getattr(self._game, "start_key", None) in options:
+            encoded = self._game.encode_start(options)  # which also checks it
+            start = encoded if self.turbo else options
+        elif self.turbo:
+            start = None
+        slot = (self._slot[0] + 1) % self.depth
+        self._slot = [slot] * len(self.groups)
+        self.engine.reset(seeds, start, slot)
         self._started = True
-        return self._slots[self._slot].obs, self._masks()
+        return self._arrays.slots[slot].obs, self._told(self._arrays.slots[slot])
 
     def _seeds(self, seed: Any) -> NDArray[np.uint64]:
         each = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
@@ -174,49 +97,91 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def step(
         self, actions: Any
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        if not self._started:
-            raise RuntimeError("call reset() before step()")
-        try:
-            if np.shape(actions) != self._actions.shape:  # or one action would be spread over all environments
-                raise ValueError
-            np.copyto(self._actions, actions, casting="same_kind")
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"actions must be {self.num_envs} whole numbers, not {np.asarray(actions).dtype} of shape {np.shape(actions)}"
-            ) from None
-        slot = self._slot = 1 - self._slot
-        out = self._slots[slot]
-        finished = self.engine.step(slot)
-        if finished == 0:
-            return out.obs, out.reward, out.terminated, out.truncated, self._masks()
-        if finished < 0:
-            self._slot = 1 - slot
-            bad = -1 - finished
-            raise ValueError(f"action {self._actions[bad]} of environment {bad} is outside {self.single_action_space}")
-        ended = out.terminated | out.truncated
-        final_info = dict(self._final_infos[slot])
-        info = {
-            "final_obs": out.final_obs,
-            "_final_obs": ended,
-            "final_info": final_info,
-            "_final_info": ended,
-            **self._masks(),
-        }
+        self._take(actions, slice(0, self.num_envs))
+        for group in range(len(self.groups)):
+            self._start(group)
+        while self.receive():
+            pass
+        out = self._arrays.slots[self._slot[0]]
+        info = self._told(out)
+        if any(self._finished):
+            ended = out.terminated | out.truncated
+            info |= {"final_obs": out.final_obs, "_final_obs": ended, "final_info": self.final_info(out), "_final_info": ended}
         return out.obs, out.reward, out.terminated, out.truncated, info
 
-    def _masks(self) -> dict[str, Any]:
-        """Which actions are legal, if the environments tell."""
-        masks = self.engine.masks if isinstance(self.engine, SerialEngine) else None
-        return {} if masks is None else {"action_mask": masks.copy()}
+    def _told(self, out: Slot) -> dict[str, Any]:
+        """What else environments say: which actions are legal, whose turn it is, who still plays."""
+        info: dict[str, Any] = {"action_mask": out.mask} if self.engine.masked else {}
+        if self.form.seats > 1:
+            info |= {"seat": out.seat, "rewards": out.rewards}
+        if self.form.agents > 1:
+            info["active"] = out.active
+        return info
+
+    def final_info(self, out: Slot) -> dict[str, NDArray[Any]]:
+        """Return, length and the game's own metrics of episodes, by row; of rows whose episode ended in this step."""
+        columns = {name: out.episode_metrics[:, i] for i, name in enumerate(self._metric_names)}
+        return {"return": out.episode_return, "length": out.episode_length, **columns}
+
+    # -- groups of rows, apart from each other --
+
+    def send(self, group: int, actions: Any) -> None:
+        """Begin a step of a group of rows."""
+        self._take(actions, self.groups[group])
+        self._start(group)
+
+    def receive(self) -> list[int]:
+        """Wait for groups whose steps are over; none if no step is under way."""
+        over = self.engine.wait()
+        for group, finished in over:
+            if finished < 0:
+                bad = -1 - finished
+                raise ValueError(
+                    f"action {self._arrays.actions[bad]} of environment {bad} is outside {self.single_action_space}"
+                )
+            self._slot[group] = (self._slot[group] + 1) % self.depth
+            self._finished[group] = finished
+        return [group for group, _ in over]
+
+    def outcome(self, group: int) -> tuple[Slot, int]:
+        """What the last step of a group left behind, and how many of its episodes ended."""
+        return self._views[group][self._slot[group]], self._finished[group]
+
+    def rewind(self) -> None:
+        """Go on from the first set of buffers, as a rollout does that begins where the last one ended."""
+        now = self._slot[0]
+        if now:
+            for name in ("obs", "mask", "seat", "active"):
+                self.rings[name][0] = self.rings[name][now]
+        self._slot = [0] * len(self.groups)
+
+    def _take(self, actions: Any, rows: slice) -> None:
+        if not self._started:
+            raise RuntimeError("call reset() before step()")
+        place = self._arrays.actions[rows]
+        try:
+            if np.shape(actions) != place.shape:  # or one action would be spread over all environments
+                raise ValueError
+            np.copyto(place, actions, casting="same_kind")
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"actions must be {len(place)} whole numbers, not {np.asarray(actions).dtype} of shape {np.shape(actions)}"
+            ) from None
+
+    def _start(self, group: int) -> None:
+        self.engine.start(group, (self._slot[group] + 1) % self.depth)
+
+    # -- saving --
 
     @property
     def restores(self) -> bool:
         """Whether `load_state` brings the episodes back, rather than beginning new ones."""
-        return not isinstance(self.engine, SerialEngine) or isinstance(self.engine, ReferenceEngine)
+        return self.engine.restores
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that the future depends on: the environments and the observation they are in."""
-        return {"envs": self.engine.state(), "obs": self._slots[self._slot].obs.copy(), "identity": self._identity()}
+        now = {name: self.rings[name][self._slot[0]].copy() for name in ("obs", "mask", "seat", "active")}
+        return {"envs": self.engine.state(), "identity": self._identity(), **now}
 
     def _identity(self) -> NDArray[np.uint8]:
         return np.frombuffer(self.engine.identity.encode(), np.uint8)
@@ -224,75 +189,145 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def load_state(self, state: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Go back to a saved state; returns the observation."""
         same_rules = np.array_equal(state["identity"], self._identity())
-        if not same_rules or len(state["envs"]) != self.num_envs:
+        if not same_rules or len(state["obs"]) != self.num_envs:
             raise ValueError(f"the saved environments do not fit {self.num_envs} x {self.engine.identity}")
         if not state["envs"].size:  # environments that cannot be saved begin anew
             obs: NDArray[Any] = self.reset()[0]
             return obs
         self.engine.load_state(state["envs"])
-        self._slots[self._slot].obs[...] = state["obs"]
+        for name in ("obs", "mask", "seat", "active"):
+            self.rings[name][self._slot[0]] = state[name]
         self._started = True
-        return self._slots[self._slot].obs
+        return self._arrays.slots[self._slot[0]].obs
 
     def close_extras(self, **kwargs: Any) -> None:
         self.engine.close()
 
 
-def _final_info(out: Buffers, metric_names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    columns = {name: out.episode_metrics[:, i] for i, name in enumerate(metric_names)}
-    return {"return": out.episode_return, "length": out.episode_length, **columns}
-
-
 def make_vec(
-    name: str, num_envs: int = 1, turbo: bool = True, seed: int | None = None, threads: int = 1, **options: Any
+    name: str,
+    num_envs: int = 1,
+    turbo: bool = True,
+    seed: int | None = None,
+    threads: int = 1,
+    workers: int = 0,
+    async_factor: int = 1,
+    depth: int = 2,
+    **options: Any,
 ) -> GameVectorEnv:
     """A vector of `num_envs` environments.
 
     `turbo=True` runs the C kernel, on `threads` threads; `turbo=False` the Python reference, with the same results bit for
-    bit. Other options are the game's own: see its class docstring, such as `hotlap.envs.snake.reference.Snake`.
+    bit, in this process or in `workers` (see `make_gym`). Other options are the game's own: see its class docstring, such as
+    `hotlap.envs.snake.reference.Snake`.
     """
-    _check_counts(name, num_envs, threads)
+    _check_counts(name, num_envs=num_envs, threads=threads)
+    kind = load_game(name)
     try:
-        game = load_game(name)(**options)
+        game = kind(**options)
     except TypeError as error:
         raise ValueError(f"{name}: unknown option: {str(error).split('__init__() ')[-1]}") from None
+    if not turbo:
+        label = f"{identity(game.kernel, game.defines)}-reference"
+        place = _Placement(workers, async_factor, depth)
+        return _in_python(label, lambda: kind(**options), ReferenceEngine, game, num_envs, seed, place)
+    form = Form.of(game)
+    arrays = Arrays(form, num_envs, depth)
+    return GameVectorEnv(game, form, arrays, NativeEngine(game, arrays.actions, threads, arrays.slots), seed)
 
-    def make_engine(actions: NDArray[Any], slots: tuple[Buffers, ...]) -> NativeEngine | SerialEngine:
-        if turbo:
-            return NativeEngine(game, actions, threads, slots)
-        return ReferenceEngine(game, options, actions, slots)
 
-    return GameVectorEnv(game, num_envs, seed, make_engine)
+def make_gym(
+    env: str | Callable[[], Any],
+    num_envs: int = 1,
+    seed: int | None = None,
+    workers: int = 0,
+    async_factor: int = 1,
+    depth: int = 2,
+    patience: float = PATIENCE,
+    **options: Any,
+) -> GameVectorEnv:
+    """A vector of any Gymnasium environment or PettingZoo game, by its name or by a function that makes one.
 
-
-def make_gym(env: str | Callable[[], Any], num_envs: int = 1, seed: int | None = None, **options: Any) -> GameVectorEnv:
-    """A vector of any Gymnasium environment, by its registered name or by a function that makes one.
-
-    Observations that are no array of numbers are flattened (a discrete one becomes one-hot).
+    `workers` processes step them, 0: this one, -1: as many as measure fastest; the results are the same. Those form
+    `async_factor` groups, which step apart from each other through `send` and `receive`. A worker that does not answer for
+    `patience` seconds is an error. Observations that are no array of numbers are flattened (a discrete one becomes one-hot).
     """
+    name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
+    _check_counts(name, num_envs=num_envs)
+    make = env if callable(env) else pettingzoo.maker(env) if env.startswith(pettingzoo.PREFIX) else _maker(env, options)
+    first = _usable(make, name)
+    kind = AgentsEngine if hasattr(first, "num_rows") else SerialEngine
+    place = _Placement(workers, async_factor, depth, patience)
+    return _in_python(name, lambda: _usable(make, name), kind, first, num_envs, seed, place)
+
+
+@dataclass(frozen=True)
+class _Placement:
+    """Where environments in Python run."""
+
+    workers: int
+    async_factor: int
+    depth: int
+    patience: float = PATIENCE
+
+
+def _in_python(
+    name: str, make: Callable[[], Any], kind: type[SerialEngine], game: Any, num_envs: int, seed: int | None, place: _Placement
+) -> GameVectorEnv:
+    """Environments in Python. `game` is the first of them, already made."""
+    _check_counts(name, async_factor=place.async_factor)
+    form = Form.of(game)
+    if place.workers == AUTO:
+        found = layout.pick(name, make, kind, form, num_envs, place.async_factor)
+    else:
+        _check_counts(name, 0, workers=place.workers)
+        found = layout.Layout(place.workers)
+    workers = found.workers
+    if workers > num_envs or workers % place.async_factor:
+        limits = f"at most num_envs ({num_envs}), and a multiple of async_factor ({place.async_factor})"
+        raise ValueError(f"{name}: workers ({workers}) must be {limits}")
+    rows = num_envs * form.agents
+    if not workers:
+        arrays = Arrays(form, rows, place.depth)
+        envs = [game, *(make() for _ in range(num_envs - 1))]
+        env = GameVectorEnv(game, form, arrays, kind(name, envs, arrays.actions, arrays.slots), seed)
+    else:
+        game.close()
+        engine = WorkerEngine(name, make, kind, form, rows, place.depth, workers, place.async_factor, place.patience)
+        env = GameVectorEnv(game, form, engine.arrays, engine, seed)
+    env.layout = found
+    return env
+
+
+def _maker(name: str, options: dict[str, Any]) -> Callable[[], Any]:
+    """Makes a registered environment, without the wrappers that only check how they are called: ours is the right way."""
     import gymnasium
 
-    name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
-    _check_counts(name, num_envs, 1)
-    # Wrappers that only check how they are called are left out: this class calls them as it should, at every step.
-    spec: Any = copy.deepcopy(gymnasium.spec(env)) if isinstance(env, str) else None
-    if spec is not None:
-        spec.order_enforce = False
+    spec: Any = copy.deepcopy(gymnasium.spec(name))
+    spec.order_enforce = False
 
     def make() -> Any:
-        try:
-            made = env() if callable(env) else gymnasium.make(spec, disable_env_checker=True, **options)
-        except (gymnasium.error.Error, ImportError) as error:
-            raise ValueError(f"{name} cannot be made: {error}") from None
-        if spec is not None and spec.max_episode_steps is None:  # or a greedy policy may play one episode forever
+        made = gymnasium.make(spec, disable_env_checker=True, **options)
+        if spec.max_episode_steps is None:  # or a greedy policy may play one episode forever
             made = gymnasium.wrappers.TimeLimit(made, LONGEST)
-        return made if isinstance(made.observation_space, Box) else gymnasium.wrappers.FlattenObservation(made)
+        return made
 
-    envs = [make() for _ in range(num_envs)]
-    return GameVectorEnv(envs[0], num_envs, seed, lambda actions, slots: SerialEngine(name, envs, actions, slots))
+    return make
 
 
-def _check_counts(name: str, num_envs: int, threads: int) -> None:
-    for label, value, limit in (("num_envs", num_envs, MAX_ENVS), ("threads", threads, 1024)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limit:
-            raise ValueError(f"{name}: {label} must be a whole number from 1 to {limit:,}, not {value!r}")
+def _usable(make: Callable[[], Any], name: str) -> Any:
+    import gymnasium
+
+    try:
+        made = make()
+    except (gymnasium.error.Error, ImportError) as error:
+        raise ValueError(f"{name} cannot be made: {error}") from None
+    fine = isinstance(made.observation_space, Box) or not isinstance(made, gymnasium.Env)
+    return made if fine else gymnasium.wrappers.FlattenObservation(made)
+
+
+def _check_counts(name: str, least: int = 1, **counts: int) -> None:
+    for label, value in counts.items():
+        limit = MAX_ENVS if label == "num_envs" else 1024
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= limit:
+            raise ValueError(f"{name}: {label} must be a whole number from {least} to {limit:,}, not {value!r}")

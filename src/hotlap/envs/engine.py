@@ -7,7 +7,7 @@ those. The game's constants and options reach it as macros, so the compiler sees
 import ctypes
 import os
 import weakref
-from dataclasses import dataclass
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap import native
+from hotlap.envs.buffers import Slot
+from hotlap.envs.serial import InProcess
 from hotlap.errors import KernelError
 
 ENGINE = Path(__file__).with_name("engine.c")
 # No contraction into fused multiply-adds: the kernel must round like the Python reference.
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-pthread")
+FILLED = [field.name for field in fields(Slot)][:8]  # what engine.c's struct Batch has pointers to, in its order
 
 
 def identity(kernel: Path, defines: dict[str, int | float]) -> str:
@@ -60,45 +63,18 @@ def load(library: Path) -> ctypes.CDLL:
     return found
 
 
-@dataclass(frozen=True)
-class Buffers:
-    """What a step fills in, one row per environment. Rows of `final_obs` and `episode_*` count only where one ended."""
-
-    obs: NDArray[Any]
-    reward: NDArray[np.float32]
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    final_obs: NDArray[Any]
-    episode_return: NDArray[np.float64]
-    episode_length: NDArray[np.int64]
-    episode_metrics: NDArray[np.float32]
-
-    @classmethod
-    def allocate(cls, game: Any, num_envs: int) -> "Buffers":
-        space = game.observation_space
-        return cls(
-            obs=np.zeros((num_envs, *space.shape), space.dtype),
-            reward=np.zeros(num_envs, np.float32),
-            terminated=np.zeros(num_envs, np.bool_),
-            truncated=np.zeros(num_envs, np.bool_),
-            final_obs=np.zeros((num_envs, *space.shape), space.dtype),
-            episode_return=np.zeros(num_envs, np.float64),
-            episode_length=np.zeros(num_envs, np.int64),
-            episode_metrics=np.zeros((num_envs, len(getattr(game, "metric_names", ()))), np.float32),
-        )
-
-
-class NativeEngine:
+class NativeEngine(InProcess):
     """A batch of environments that live in one block of memory and are stepped by the game's kernel."""
 
-    def __init__(self, game: Any, actions: NDArray[Any], threads: int, slots: tuple[Buffers, ...]) -> None:
+    def __init__(self, game: Any, actions: NDArray[Any], threads: int, slots: tuple[Slot, ...]) -> None:
+        self.num_rows = len(actions)
         self._native = load(build(game.kernel, game.defines))
         self.identity = identity(game.kernel, game.defines)
         self._states = np.zeros((len(actions), self._native.hotlap_state_size()), np.uint8)
         # engine.c's struct Batch, once per slot: the count, then a pointer to each array.
         self._batches = [
-            (ctypes.c_int64 * (3 + len(vars(out))))(
-                len(actions), self._states.ctypes.data, actions.ctypes.data, *(a.ctypes.data for a in vars(out).values())
+            (ctypes.c_int64 * (3 + len(FILLED)))(
+                len(actions), self._states.ctypes.data, actions.ctypes.data, *(getattr(out, n).ctypes.data for n in FILLED)
             )
             for out in slots
         ]

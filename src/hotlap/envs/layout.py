@@ -1,0 +1,89 @@
+"""How many worker processes step environments fastest, found by measuring.
+
+Messages cost some tens of microseconds per worker and step, so light environments are fastest in this process; heavy ones want
+a worker per core; those that wait rather than compute want more workers than cores.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from hotlap import machine
+from hotlap.envs.buffers import Arrays, Form
+from hotlap.envs.serial import SerialEngine
+from hotlap.envs.workers import WorkerEngine
+
+WORTH = 1e-3  # seconds of a vector step in this process below which no worker is tried
+SAMPLE = 8  # environments that are timed in this process
+SECONDS = 0.5  # for which each layout is timed, at least
+STEPS = 3  # vector steps that each layout is timed for, at least
+GAIN = 0.95  # of the time in this process that workers must beat
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many workers; 0: this process. `seconds` per vector step, as measured, by number of workers."""
+
+    workers: int
+    seconds: dict[int, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        times = ", ".join(f"{_name(workers)} {1e3 * seconds:,.3g} ms" for workers, seconds in self.seconds.items())
+        return f"{_name(self.workers)}{f' (per vector step: {times})' if times else ''}"
+
+
+def _name(workers: int) -> str:
+    return f"{workers} workers" if workers else "one process"
+
+
+def pick(name: str, make: Callable[[], Any], kind: type[SerialEngine], form: Form, num_envs: int, groups: int = 1) -> Layout:
+    """The fastest number of workers for `num_envs` environments. Environments made for this are closed again."""
+    envs = [make() for _ in range(min(num_envs, SAMPLE))]
+    arrays = Arrays(form, len(envs) * form.agents, 2)
+    engine = kind(name, envs, arrays.actions, arrays.slots)
+    try:
+        wall, cpu = _time(engine, arrays, envs[0].action_space)
+    finally:
+        engine.close()
+    seconds = {0: wall * num_envs / len(envs)}
+    if seconds[0] < WORTH:
+        return Layout(0, seconds)
+    cores = max(1, int(machine.usable_cores()))
+    waiting = int(cores * min(8.0, wall / max(cpu, 1e-9)))  # environments that wait leave their core to others
+    for workers in sorted({min(num_envs, -(-number // groups) * groups) for number in (cores, waiting)}):
+        with_workers = WorkerEngine(name, make, kind, form, num_envs * form.agents, 2, workers)
+        try:
+            seconds[workers] = _time(with_workers, with_workers.arrays, envs[0].action_space)[0]
+        finally:
+            with_workers.close()
+    best = min(seconds, key=lambda workers: seconds[workers])
+    return Layout(best if seconds[best] < GAIN * seconds[0] else 0, seconds)
+
+
+def _time(engine: Any, arrays: Arrays, space: Any) -> tuple[float, float]:
+    """Median wall time, and mean CPU time of this process, of a step of all rows with random legal actions."""
+    engine.reset(np.arange(engine.num_rows, dtype=np.uint64), None, 0)
+    random, walls, cpu = np.random.default_rng(0), [], 0.0
+    space.seed(0)
+    for number in range(10_000):
+        arrays.actions[:] = _actions(space, engine, arrays.slots[number % 2].mask, random)
+        begin, cpu_begin = time.perf_counter(), time.process_time()
+        engine.start(0, (number + 1) % 2)
+        engine.wait()
+        walls.append(time.perf_counter() - begin)
+        cpu += time.process_time() - cpu_begin
+        if len(walls) > STEPS and (sum(walls) > SECONDS or (sum(walls) > 100 * WORTH and np.median(walls) < WORTH / 10)):
+            break
+    return float(np.median(walls[1:])), cpu / len(walls)
+
+
+def _actions(space: Any, engine: Any, mask: NDArray[np.bool_], random: np.random.Generator) -> NDArray[Any]:
+    if engine.masked and isinstance(space, Discrete):
+        legal: NDArray[Any] = (random.random(mask.shape) * mask).argmax(1)
+        return legal
+    return np.array([space.sample() for _ in range(engine.num_rows)])

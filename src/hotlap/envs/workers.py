@@ -1,0 +1,316 @@
+"""Environments in worker processes, over shared memory.
+
+Each worker steps some of the rows with an engine of its own (`serial.py`) and writes into the same arrays that the parent
+reads: only a few bytes per step go through a socket. Workers are fresh interpreters, neither forked (no lock or thread of the
+parent comes along) nor importing the parent's main module. The memory has no name and goes away with its last process; workers
+end when their parent does. The results do not depend on how rows are split over workers.
+"""
+
+import ctypes
+import faulthandler
+import io
+import json
+import mmap
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import cloudpickle
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.envs.buffers import Arrays, Form, nbytes
+from hotlap.envs.serial import SerialEngine
+from hotlap.errors import EnvFailed
+
+PATIENCE = 60.0  # seconds that a step may take before its worker is called hung
+STARTING = 10  # times as long for making environments and for their first reset
+KILL_AFTER = 2.0  # seconds that a worker has to end by itself
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+STEP, FAILED = b"s", b"!"
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    stack: Any  # the file into which it writes its stack when asked where it hangs
+    index: int
+    rows: slice
+    first: int  # of its environments
+    group: int
+    open: bool = False  # whether it works on a command
+
+
+class WorkerEngine:
+    """Rows split over worker processes, in `groups` that step apart from each other."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Any],
+        kind: type[SerialEngine],
+        form: Form,
+        rows: int,
+        depth: int,
+        workers: int,
+        groups: int = 1,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.identity = name
+        self.restores = kind.restores
+        self.masked = False
+        self.num_rows = rows
+        self.workers = workers
+        self.patience = patience
+        memory = _memory(nbytes(form, rows, depth) + 8 * workers)
+        block = np.frombuffer(mmap.mmap(memory.fileno(), 0), np.uint8)
+        self.arrays = Arrays(form, rows, depth, block[: nbytes(form, rows, depth)])
+        self._at = block[nbytes(form, rows, depth) :].view(np.int64)  # the environment each worker is stepping
+        self._poll = select.poll()
+        self._by_fd: dict[int, _Worker] = {}
+        self._workers: list[_Worker] = []
+        self._ended: dict[int, int] = {}  # by group: episodes that ended in the step under way
+        self._left: dict[int, int] = {}  # by group: workers that have not ended that step
+        envs = rows // form.agents
+        bounds = [envs * i // workers * form.agents for i in range(workers + 1)]
+        try:
+            for i in range(workers):
+                setup = {"name": name, "make": make, "kind": kind, "form": form, "rows": rows, "depth": depth}
+                setup |= {"index": i, "begin": bounds[i], "end": bounds[i + 1], "path": sys.path}
+                self._launch(setup, memory.fileno(), groups * i // workers)
+            self._all(patience * STARTING)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            memory.close()
+        by_group = [[w for w in self._workers if w.group == g] for g in range(groups)]
+        self.groups = [slice(members[0].rows.start, members[-1].rows.stop) for members in by_group]
+        self._members = by_group
+
+    def _launch(self, setup: dict[str, Any], memory: int, group: int) -> None:
+        ours, theirs = socket.socketpair()
+        stack = _memory(0)
+        fds = (theirs.fileno(), memory, stack.fileno())
+        mortal = threading.current_thread() is threading.main_thread()  # a thread's end would count as the parent's death
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                "from hotlap.envs.workers import work; work()",
+                *map(str, fds),
+                str(os.getpid() if mortal else 0),
+            ],
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # what environments print must not get into a document on stdout
+            env={**ONE_THREAD, **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        theirs.close()
+        connection = Connection(ours.detach())
+        rows = slice(setup["begin"], setup["end"])
+        first = rows.start // setup["form"].agents
+        worker = _Worker(process, connection, stack, setup["index"], rows, first, group, open=True)
+        self._workers.append(worker)
+        self._by_fd[connection.fileno()] = worker
+        self._poll.register(connection.fileno(), select.POLLIN)
+        with suppress(BrokenPipeError):  # it is already dead: `wait` will say so
+            connection.send_bytes(cloudpickle.dumps(setup))
+
+    # -- commands --
+
+    def reset(self, seeds: NDArray[np.uint64] | None, start: Any, slot: int) -> None:
+        if seeds is not None:
+            self.arrays.seeds[:] = seeds
+        self._send(self._workers, cloudpickle.dumps(("reset", (slot, seeds is not None, start))))
+        self.masked = b"masked" in self._all(self.patience * STARTING)
+
+    def start(self, group: int, slot: int) -> None:
+        self._ended[group], self._left[group] = 0, len(self._members[group])
+        self._send(self._members[group], STEP + slot.to_bytes(4, "little"))
+
+    def wait(self) -> list[tuple[int, int]]:
+        """(group, how many episodes ended) of each group that has stepped; -1 - i instead if the action of row i is wrong."""
+        if not any(worker.open for worker in self._workers):
+            return []
+        over: list[tuple[int, int]] = []
+        while not over:
+            for worker, reply in self._replies(self.patience):
+                ended, group = int.from_bytes(reply, "little", signed=True), worker.group
+                if ended < 0:
+                    self._ended[group] = ended - worker.rows.start
+                elif self._ended[group] >= 0:
+                    self._ended[group] += ended
+                self._left[group] -= 1
+                if not self._left[group]:
+                    over.append((group, self._ended[group]))
+        return over
+
+    def state(self) -> NDArray[Any]:
+        self._send(self._workers, cloudpickle.dumps(("state", ())))
+        return np.concatenate([np.load(io.BytesIO(reply), allow_pickle=False) for reply in self._all(self.patience)])
+
+    def load_state(self, state: NDArray[Any]) -> None:
+        for worker in self._workers:
+            self._send([worker], cloudpickle.dumps(("load_state", (state[worker.rows],))))
+        self._all(self.patience)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.connection.close()  # which tells it to end
+        deadline = time.monotonic() + KILL_AFTER
+        for worker in self._workers:
+            try:
+                worker.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+                worker.process.wait()
+            worker.stack.close()
+        self._workers = []
+
+    # -- messages --
+
+    def _send(self, workers: list[_Worker], command: bytes) -> None:
+        for worker in workers:
+            worker.open = True
+            with suppress(BrokenPipeError):  # it is dead: the answer will say so
+                worker.connection.send_bytes(command)
+
+    def _all(self, patience: float) -> list[bytes]:
+        """The answer of each worker, once all have given it."""
+        found: dict[int, bytes] = {}
+        while len(found) < self.workers:
+            found |= {worker.index: reply for worker, reply in self._replies(patience)}
+        return [found[i] for i in range(self.workers)]
+
+    def _replies(self, patience: float) -> list[tuple[_Worker, bytes]]:
+        """Answers that are there, at least one; raises if a worker failed, died or does not answer in time."""
+        waited = 0.0
+        while not (ready := self._poll.poll(1000 * min(1.0, patience))):
+            waited += min(1.0, patience)  # not by the clock: all of us may have been stopped in between
+            if waited >= patience:
+                self._fail(*self._hung(patience))
+        found = []
+        for fd, _ in ready:
+            worker = self._by_fd[fd]
+            try:
+                reply = worker.connection.recv_bytes()
+            except (EOFError, OSError):
+                self._fail(self._dead(worker), "")
+            if reply[:1] == FAILED:
+                told = json.loads(reply[1:])
+                self._fail(told["said"], told["traceback"])
+            worker.open = False
+            found.append((worker, reply))
+        return found
+
+    def _fail(self, message: str, details: str) -> None:
+        for worker in self._workers:
+            worker.process.kill()
+        self.close()
+        raise EnvFailed(message, details)
+
+    def _where(self, worker: _Worker) -> str:
+        return f"environment {worker.first + int(self._at[worker.index])} of {self.identity}"
+
+    def _dead(self, worker: _Worker) -> str:
+        code = worker.process.wait()
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return f"worker {worker.index} {how} while it was in {self._where(worker)}"
+
+    def _hung(self, patience: float) -> tuple[str, str]:
+        worker = next(worker for worker in self._workers if worker.open)
+        worker.process.send_signal(signal.SIGUSR1)
+        stack = ""
+        for _ in range(20):
+            time.sleep(0.05)
+            found = os.pread(worker.stack.fileno(), 1 << 16, 0).decode(errors="replace")
+            if found and found == stack:
+                break
+            stack = found
+        return f"{self._where(worker)} has not answered for {patience:g} s (its stack is above)", stack
+
+
+def _memory(size: int) -> Any:
+    """A file without a name."""
+    file = os.fdopen(os.memfd_create("hotlap"), "r+b") if hasattr(os, "memfd_create") else tempfile.TemporaryFile()  # noqa: SIM115
+    if size:
+        os.ftruncate(file.fileno(), size)
+    return file
+
+
+# -- in the worker --
+
+
+def work() -> None:
+    """What a worker process runs: one command after another, until its parent closes the socket."""
+    command, memory, stack, parent = (int(word) for word in sys.argv[1:5])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then closes the socket
+    faulthandler.register(signal.SIGUSR1, file=stack, all_threads=False)
+    if parent and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: even if it hangs when its parent is killed
+        if os.getppid() != parent:
+            return
+    connection = Connection(command)
+    try:
+        _serve(connection, cloudpickle.loads(connection.recv_bytes()), memory)
+    except (EOFError, ConnectionError):
+        return
+    except EnvFailed as error:
+        _tell(connection, str(error), error.details)
+    except BaseException as error:
+        _tell(connection, f"a worker failed: {type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _serve(connection: Connection, setup: dict[str, Any], memory: int) -> None:
+    sys.path[:] = setup["path"]
+    form, rows, depth = setup["form"], setup["rows"], setup["depth"]
+    begin, end = setup["begin"], setup["end"]
+    block = np.frombuffer(mmap.mmap(memory, 0), np.uint8)
+    arrays = Arrays(form, rows, depth, block[: nbytes(form, rows, depth)])
+    first = begin // form.agents
+    envs = [setup["make"]() for _ in range((end - begin) // form.agents)]
+    slots = tuple(slot.rows(begin, end) for slot in arrays.slots)
+    engine: SerialEngine = setup["kind"](setup["name"], envs, arrays.actions[begin:end], slots, first)
+    engine.at = block[nbytes(form, rows, depth) :].view(np.int64)[setup["index"] : setup["index"] + 1]
+    connection.send_bytes(b"ready")
+    try:
+        while True:
+            message = connection.recv_bytes()
+            if message[:1] == STEP:
+                ended = engine.step(int.from_bytes(message[1:], "little"))
+                connection.send_bytes(ended.to_bytes(8, "little", signed=True))
+                continue
+            name, arguments = cloudpickle.loads(message)
+            if name == "reset":
+                slot, seeded, start = arguments
+                engine.reset(arrays.seeds[begin:end] if seeded else None, start, slot)
+                connection.send_bytes(b"masked" if engine.masked else b"plain")
+            elif name == "state":
+                packed = io.BytesIO()
+                np.save(packed, engine.state(), allow_pickle=False)
+                connection.send_bytes(packed.getvalue())
+            else:
+                engine.load_state(*arguments)
+                connection.send_bytes(b"loaded")
+    finally:
+        with suppress(Exception):
+            engine.close()
+
+
+def _tell(connection: Connection, said: str, details: str) -> None:
+    with suppress(OSError):
+        connection.send_bytes(FAILED + json.dumps({"said": said, "traceback": details}).encode())
