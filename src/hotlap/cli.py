@@ -39,6 +39,8 @@ def main() -> None:
     except (HotlapError, ValueError) as error:
         if os.environ.get("HOTLAP_DEBUG"):
             raise
+        if details := getattr(error, "details", ""):
+            err.print(details.rstrip(), markup=False, highlight=False, soft_wrap=True)
         err.print(f"hotlap: {error}", markup=False, highlight=False, soft_wrap=True)
         code = getattr(error, "exit_code", 2)
     sys.exit(code)

@@ -47,6 +47,8 @@ def with_config(kind: type, argv: list[str]) -> type:
     if resume and (preset or value_of("--out", argv)):
         raise UsageError("--resume goes on in the run's own folder with its own config: leave out --preset and --out")
     found = system(target, value_of("--algo", argv) or (saved_algorithm(resume) if resume else None))
+    if preset and preset not in found.presets and preset in ("fast", "seed"):
+        raise UsageError(f"{target} has no preset {preset!r}: it has {', '.join(found.presets)}")
     config = _saved_config(found, resume) if resume else found.presets.get(preset or "fast", found.presets["fast"])
     saved = load(resume).header.get("options", {}) if resume else {}  # how often to evaluate and the like, as it was
     annotation = tyro.conf.OmitArgPrefixes[type(config)]  # type: ignore[misc,valid-type]

@@ -43,7 +43,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
 
     def __init__(self, game: Any, form: Form, arrays: Arrays, engine: Engine, seed: int | None) -> None:
-        self._game = game
+        self.game = game
         self.form = form
         self.engine = engine
         self.num_envs = engine.num_rows
@@ -76,8 +76,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         seeds = None if seed is None else self._seeds(seed)
         super().reset(seed=seed if isinstance(seed, int) else None)
         start: Any = options
-        if options and getattr(self._game, "start_key", None) in options:
-            encoded = self._game.encode_start(options)  # which also checks it
+        if options and getattr(self.game, "start_key", None) in options:
+            encoded = self.game.encode_start(options)  # which also checks it
             start = encoded if self.turbo else options
         elif self.turbo:
             start = None
@@ -120,7 +120,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def final_info(self, out: Slot) -> dict[str, NDArray[Any]]:
         """Return, length and the game's own metrics of episodes, by row; of rows whose episode ended in this step."""
-        columns = {name: out.episode_metrics[:, i] for i, name in enumerate(self._metric_names)}
+        columns: dict[str, NDArray[Any]] = {name: out.episode_metrics[:, i] for i, name in enumerate(self._metric_names)}
+        if self.form.seats > 1:
+            columns["returns"] = out.episode_returns
         return {"return": out.episode_return, "length": out.episode_length, **columns}
 
     # -- groups of rows, apart from each other --

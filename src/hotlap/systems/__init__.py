@@ -39,4 +39,6 @@ def is_known(name: str) -> bool:
         return True
     import gymnasium
 
-    return name in gymnasium.registry
+    from hotlap.envs.pettingzoo import PREFIX
+
+    return name in gymnasium.registry or name.startswith(PREFIX)

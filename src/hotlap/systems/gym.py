@@ -45,11 +45,15 @@ def gym_system(name: str, algorithm: str) -> System:
 
 def _maker(name: str) -> Callable[..., Any]:
     def make_env(config: Any, num_envs: int | None = None) -> Any:
+        """As many as the config says, with room for a rollout; or another number, to evaluate."""
         number = config.num_envs if num_envs is None else num_envs
-        if not config.turbo:
-            return make_gym(name, number, seed=config.seed)
-        if name not in KERNELS:
-            raise ValueError(f"hotlap has no kernel of {name}: leave out --turbo")
-        return make_vec(KERNELS[name], number, seed=config.seed, threads=config.env_threads)
+        groups = getattr(config, "async_factor", 1) if num_envs is None else 1
+        depth = config.horizon + 1 if num_envs is None and hasattr(config, "horizon") else 2
+        if config.turbo:
+            if name not in KERNELS:
+                raise ValueError(f"hotlap has no kernel of {name}: leave out --turbo")
+            return make_vec(KERNELS[name], number, seed=config.seed, threads=config.env_threads, depth=depth)
+        workers = min(config.workers, number)
+        return make_gym(name, number, config.seed, workers, groups, depth, config.env_timeout)
 
     return make_env

@@ -16,8 +16,8 @@ class Config(dqn.Config):
     """Rows and columns of the board."""
 
 
-# As the original report had it: Python environments, 64 updates of 64 per vector step.
-SEED = Config(turbo=False, features="basic")
+# As the original report had it: Python environments in one process, 64 updates of 64 per vector step.
+SEED = Config(turbo=False, workers=0, features="basic")
 
 FAST = Config(
     total_steps=2_000_000,
@@ -42,6 +42,7 @@ def make_env(config: Config, num_envs: int | None = None) -> Any:
         turbo=config.turbo,
         seed=config.seed,
         threads=config.env_threads,
+        workers=0 if config.turbo else config.workers,
         features=config.features,
         size=config.size,
     )

@@ -14,6 +14,9 @@ from hotlap.errors import KernelError
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
 
 
+MAX_SEATS = 16  # as in gae.c
+
+
 def gae(reward: Tensor, value: Tensor, done: Tensor, gamma: float, lam: float, out: Tensor | None = None) -> Tensor:
     """Advantages [T, N] from rewards [T, N], values [T + 1, N] and ends of episodes [T, N] (1 or 0), all float32.
 
@@ -21,15 +24,15 @@ def gae(reward: Tensor, value: Tensor, done: Tensor, gamma: float, lam: float, o
     """
     out = torch.empty_like(reward) if out is None else out
     arrays = (reward, value, done, out)
-    function = None if reward.is_cuda else _native()
-    if function is None or not all(array.is_contiguous() for array in arrays):
+    library = None if reward.is_cuda else _native()
+    if library is None or not all(array.is_contiguous() for array in arrays):
         return gae_in_torch(reward, value, done, gamma, lam, out)
-    function(*(array.data_ptr() for array in arrays), *reward.shape, gamma, lam)
+    library.hotlap_gae(*(array.data_ptr() for array in arrays), *reward.shape, gamma, lam)
     return out
 
 
 def gae_in_torch(reward: Tensor, value: Tensor, done: Tensor, gamma: float, lam: float, out: Tensor) -> Tensor:
-    """The specification of gae.c."""
+    """The specification of `hotlap_gae`."""
     alive = 1.0 - done
     delta = reward + gamma * value[1:] * alive - value[:-1]
     running = torch.zeros_like(reward[0])
@@ -37,6 +40,60 @@ def gae_in_torch(reward: Tensor, value: Tensor, done: Tensor, gamma: float, lam:
         running = delta[t] + gamma * lam * alive[t] * running
         out[t] = running
     return out
+
+
+def gae_of_seats(
+    reward: Tensor, value: Tensor, done: Tensor, seat: Tensor, last: Tensor, gamma: float, lam: float
+) -> tuple[Tensor, Tensor]:
+    """Of seats that take turns: advantages [T, N] and which of them are known [T, N].
+
+    `seat` [T + 1, N] says who decided, `reward` [T, N, seats] what everyone got after that. A seat's decision is followed by
+    its own next one: the last decisions of a rollout have none yet and are not known. `done` is 1 where a game ended, 2 where
+    it was cut off; then the reward of the seat `last` [T, N] holds the discounted value of where, and others are not known.
+    """
+    advantage, known = torch.zeros_like(value[:-1]), torch.zeros_like(value[:-1], dtype=torch.bool)
+    library = None if reward.is_cuda else _native()
+    if library is None:
+        return seats_in_torch(reward, value, done, seat, last, gamma, lam, advantage, known)
+    arrays = [array.contiguous() for array in (reward, value, done, seat, last)] + [advantage, known]
+    library.hotlap_gae_seats(*(array.data_ptr() for array in arrays), *reward.shape, gamma, lam)
+    return advantage, known
+
+
+def seats_in_torch(
+    reward: Tensor,
+    value: Tensor,
+    done: Tensor,
+    seat: Tensor,
+    last: Tensor,
+    gamma: float,
+    lam: float,
+    advantage: Tensor,
+    known: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The specification of `hotlap_gae_seats`."""
+    steps, envs, seats = reward.shape
+    following, running, gained = (torch.zeros(envs, seats, device=reward.device) for _ in range(3))
+    who = seat[steps].long()[:, None]
+    following.scatter_(1, who, value[steps][:, None])
+    seen = torch.zeros(envs, seats, dtype=torch.bool, device=reward.device).scatter_(1, who, True)
+    everyone = torch.arange(seats, device=reward.device)
+    for t in range(steps - 1, -1, -1):
+        over = (done[t] != 0)[:, None]
+        for part in (following, running, gained):
+            part.masked_fill_(over, 0.0)
+        judged = (done[t] == 1)[:, None] | (everyone == last[t].long()[:, None])
+        seen = torch.where(over, judged, seen)
+        gained += reward[t]
+        who = seat[t].long()[:, None]
+        known[t] = seen.gather(1, who)[:, 0]
+        own = [part.gather(1, who)[:, 0] for part in (gained, following, running)]
+        advantage[t] = torch.where(known[t], own[0] + gamma * own[1] - value[t] + gamma * lam * own[2], 0.0)
+        following.scatter_(1, who, value[t][:, None])
+        running.scatter_(1, who, advantage[t][:, None])
+        gained.scatter_(1, who, 0.0)
+        seen.scatter_(1, who, True)
+    return advantage, known
 
 
 @cache
@@ -47,9 +104,10 @@ def _native() -> Any:
     path = native.library("gae", source.read_text(), *_FLAGS, native.compiler_version(cc), native.cpu())
     try:
         native.build(path, "gae.c", cc, [*_FLAGS, str(source)])
-        function = ctypes.CDLL(str(path)).hotlap_gae
+        library = ctypes.CDLL(str(path))
     except (KernelError, OSError):
         return None
-    pointers, sizes, numbers = [ctypes.c_void_p] * 4, [ctypes.c_int64] * 2, [ctypes.c_float] * 2
-    function.argtypes, function.restype = [*pointers, *sizes, *numbers], None
-    return function
+    pointer, size, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+    library.hotlap_gae.argtypes, library.hotlap_gae.restype = [*[pointer] * 4, *[size] * 2, *[number] * 2], None
+    library.hotlap_gae_seats.argtypes, library.hotlap_gae_seats.restype = [*[pointer] * 7, *[size] * 3, *[number] * 2], None
+    return library

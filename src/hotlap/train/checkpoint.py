@@ -26,7 +26,7 @@ def save(folder: Path, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any],
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".checkpoint.") as scratch:
             part = Path(scratch) / NAME
-            save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, part, metadata)
+            save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, part, metadata)
             part.chmod(0o644)
             part.replace(path)
     except (OSError, SafetensorError) as error:

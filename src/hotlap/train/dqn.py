@@ -21,20 +21,18 @@ from torch import Tensor, nn
 
 from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, StageClock
-from hotlap.train.nets import QNet
+from hotlap.train.config import Common, check
+from hotlap.train.nets import QNet, pixel_scale
 from hotlap.train.replay import Batch, Replay
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Common):
     num_envs: int = 256
-    """Environments stepped together."""
     turbo: bool = True
-    """Run the compiled kernel of the environment; off: its Python reference, with the same results."""
-    env_threads: int = 1
-    """Threads that step the environments."""
     total_steps: int = 1_000_000
-    """Environment steps to train for."""
+    grad_clip: float = 1.0
+    hidden: tuple[int, ...] = (128, 128)
     iteration_steps: int = 64
     """Vector steps per iteration, the unit that is measured and logged."""
     updates_per_step: float = 64.0
@@ -45,22 +43,14 @@ class Config:
     """Transitions per update."""
     buffer_size: int = 100_000
     """Transitions kept for replay."""
-    learning_rate: float = 1e-3
-    """Adam's step size."""
-    gamma: float = 0.99
-    """Discount per step."""
     n_step: int = 1
     """Steps of reward before bootstrapping."""
     double: bool = False
     """Let the online network choose the action that the target network values."""
     dueling: bool = False
     """Split the network's head into value and advantage."""
-    hidden: tuple[int, ...] = (128, 128)
-    """Units of the hidden layers."""
     target_sync: int = 1_000
     """Updates between copies into the target network."""
-    grad_clip: float = 1.0
-    """Largest norm of the gradient."""
     epsilon_start: float = 1.0
     """Share of random actions at the start."""
     epsilon_end: float = 0.01
@@ -73,12 +63,6 @@ class Config:
     """How strongly errors decide what is replayed; 0: uniformly."""
     priority_beta: float = 0.4
     """How strongly importance weights correct for that at the start; reaches 1 at the end."""
-    device: str = "cpu"
-    """Where to train: cpu, cuda or cuda:0."""
-    torch_threads: int = 1
-    """Threads that torch uses on the CPU; small networks are fastest with one."""
-    seed: int = 0
-    """Same seed, same machine: same numbers."""
 
 
 @dataclass
@@ -108,18 +92,12 @@ class Metrics:
 
 def validate(config: Config) -> None:
     """Refuse a config that cannot work."""
-    ones = ("num_envs", "env_threads", "total_steps", "iteration_steps", "batch_size", "buffer_size", "n_step", "target_sync")
-    zeros = ("updates_per_step", "learning_starts", "learning_rate", "seed", "grad_clip", "epsilon_steps")
-    at_least = dict.fromkeys((*ones, "torch_threads"), 1) | dict.fromkeys(zeros, 0)
-    for name, least in at_least.items():
-        value = getattr(config, name)
-        if not least <= value < float("inf"):  # false for nan too
-            raise ValueError(f"{name.replace('_', '-')} must be at least {least}, not {value}")
-    for name in ("gamma", "epsilon_start", "epsilon_end", "epsilon_decay", "priority_alpha", "priority_beta"):
-        if not 0 <= getattr(config, name) <= 1:
-            raise ValueError(f"{name.replace('_', '-')} must be from 0 to 1, not {getattr(config, name)}")
-    if not config.hidden or min(config.hidden) < 1:
-        raise ValueError("hidden must be one or more layers of at least 1 unit")
+    check(
+        config,
+        ones=("iteration_steps", "batch_size", "buffer_size", "n_step", "target_sync"),
+        zeros=("updates_per_step", "learning_starts", "epsilon_steps"),
+        fractions=("epsilon_start", "epsilon_end", "epsilon_decay", "priority_alpha", "priority_beta"),
+    )
 
 
 def start(config: Config, env: Any) -> State:
@@ -155,7 +133,10 @@ def start(config: Config, env: Any) -> State:
 def make_net(config: Config, env: Any) -> QNet:
     if not hasattr(env.single_action_space, "n"):
         raise ValueError(f"DQN cannot act in {env.single_action_space}: it takes Discrete")
-    return QNet(env.single_observation_space.shape, int(env.single_action_space.n), config.hidden, config.dueling)
+    if env.form.seats > 1 or env.form.agents > 1:
+        raise ValueError("DQN trains one agent, not several: use --algo ppo")
+    space = env.single_observation_space
+    return QNet(space.shape, int(env.single_action_space.n), config.hidden, config.dueling, pixel_scale(space))
 
 
 def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metrics:
@@ -196,7 +177,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
         action = act(state, obs, epsilon(state, config))
     with clock.stage(stages.TRANSFER) if action.is_cuda else nullcontext():
         host_action = action.cpu().numpy()  # waits for the device, so it also holds what is left of the stage before
-    with clock.stage(stages.ENV_STEP):
+    with clock.stage(stages.WAIT if env.engine.workers else stages.ENV_STEP):
         next_obs, reward, terminated, truncated, info = env.step(host_action)
     with clock.stage(stages.STORE):
         after = next_obs

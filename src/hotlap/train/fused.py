@@ -54,7 +54,7 @@ class FusedPolicy:
 
     @staticmethod
     def fits(net: Policy) -> bool:
-        return net.encoder is None and net.cell is None and net.log_std is None
+        return net.encoder is None and net.memory is None and net.log_std is None
 
     def __init__(self, net: Policy) -> None:
         self._actor, self._critic = _trunk_of(net.actor), _trunk_of(net.critic) if net.critic is not None else None
@@ -105,39 +105,44 @@ def _trunk_of(trunk: nn.Sequential) -> list[_Layer]:
 
 
 class Adam:
-    """Adam on one vector. Its arithmetic is torch's; its bookkeeping is two lines."""
+    """Adam on one vector, with the gradient clipped to a norm, in one fused operation of torch's.
 
-    def __init__(self, flat: nn.Parameter, learning_rate: float, eps: float, betas: tuple[float, float] = (0.9, 0.999)) -> None:
-        self.learning_rate, self.eps, self.betas = learning_rate, eps, betas
-        self.flat, self.steps = flat.data, 0
+    Step size and count are tensors and nothing asks the device for a number, so that a CUDA graph can hold it all. Where `skip`
+    is 1 nothing happens.
+    """
+
+    def __init__(self, flat: nn.Parameter, learning_rate: float, eps: float, clip: float = 0.0) -> None:
+        self.flat, self.eps, self.clip = flat.data, eps, clip
         self.mean, self.square = torch.zeros_like(flat.data), torch.zeros_like(flat.data)
+        self.steps, self.skip = torch.zeros((), device=flat.device), torch.zeros((), device=flat.device)
+        self.rate = torch.tensor(learning_rate, device=flat.device)
 
     def step(self, gradient: Tensor) -> None:
-        self.steps += 1
-        first, second = self.betas
-        self.mean.lerp_(gradient, 1 - first)
-        self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        scale = (1 - second**self.steps) ** 0.5
-        root = self.square.sqrt().add_(self.eps * scale)
-        self.flat.addcdiv_(self.mean, root, value=-self.learning_rate * scale / (1 - first**self.steps))
+        scale = (torch.linalg.vector_norm(gradient) + 1e-6).div_(self.clip).clamp_(min=1.0) if self.clip else None
+        self.steps += 1 - self.skip
+        torch._fused_adam_(
+            [self.flat],
+            [gradient],
+            [self.mean],
+            [self.square],
+            [],
+            [self.steps],
+            lr=self.rate,
+            beta1=0.9,
+            beta2=0.999,
+            weight_decay=0.0,
+            eps=self.eps,
+            amsgrad=False,
+            maximize=False,
+            grad_scale=scale,
+            found_inf=self.skip,
+        )
 
 
-def clip(gradient: Tensor, limit: float) -> None:
-    """Shorten the gradient to this norm, without asking the device how long it is."""
-    gradient.mul_((limit / (torch.linalg.vector_norm(gradient) + 1e-6)).clamp_(max=1.0))
-
-
-def prepare(config: Any, rows: dict[str, Tensor], size: int) -> dict[str, Tensor]:
-    """What `gradients` needs of rows that lie in the order of their minibatches, for all of them at once."""
-    whole = len(rows["advantage"]) // size * size
-    gain, old_value = rows["advantage"][:whole], rows["value"][:whole]
-    goal = gain + old_value
-    if config.normalize_advantage and size > 1:
-        parts = gain.view(-1, size)
-        deviation, mean = torch.std_mean(parts, 1, keepdim=True)
-        gain = ((parts - mean) / (deviation + 1e-8)).flatten()
-    bound = torch.where(gain >= 0, 1 + config.clip, 1 - config.clip)
-    return {**rows, "goal": goal, "gain": gain / size, "bound": bound}
+def prepare(config: Any, rows: dict[str, Tensor], part: int) -> dict[str, Tensor]:
+    """What `gradients` needs of rows whose gain is known, for parts of so many rows."""
+    bound = torch.where(rows["gain"] >= 0, 1 + config.clip, 1 - config.clip)
+    return {**rows, "pull": rows["gain"] / part, "bound": bound}
 
 
 def gradients(
@@ -149,7 +154,7 @@ def gradients(
         logits = logits.masked_fill(~mask, -torch.inf)
     logp = torch.log_softmax(logits, -1)
     chance = logp.exp()
-    action, gain = batch["action"][:, None], batch["gain"]
+    action, gain = batch["action"][:, None], batch["pull"]
     log_ratio = logp.gather(-1, action)[:, 0] - batch["logp"]
     ratio = log_ratio.exp()
     # The surrogate follows the ratio, unless that has moved too far the way the advantage pushes it.

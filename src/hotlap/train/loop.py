@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,32 @@ import numpy as np
 
 from hotlap import machine, stages, stats
 from hotlap.clock import StageClock, stage_cost
-from hotlap.errors import RecordError, TargetFailed
+from hotlap.errors import HotlapError, RecordError, TargetFailed
 from hotlap.record import Recorded, Run
 from hotlap.systems import System
-from hotlap.train import checkpoint
+from hotlap.train import checkpoint, parallel
 
 EVALUATION_SEED = 1_000_003  # far from the seeds that training uses
 TRACED = 2  # iterations, after the one in which learning began, whose every span is kept for the trace
 GPU_EVENTS_EVERY = 50  # iterations between those that record CUDA events
-MAY_CHANGE = {"total_steps", "device", "env_threads", "torch_threads"}  # config fields that a resumed run may change
+# config fields that a resumed run may change
+MAY_CHANGE = {"total_steps", "device", "env_threads", "torch_threads", "workers", "async_factor", "env_timeout"}
 
-OnProgress = Callable[[dict[str, float]], None]  # called after each iteration with what a progress bar shows
+OnProgress = Callable[[dict[str, Any]], None]  # called after each iteration with what a progress bar shows
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a training run is watched and saved."""
+
+    checkpoint_seconds: float = 15.0
+    evaluate_every: int = 0  # iterations; 0: only at the end
+    evaluation_episodes: int = 200
+    wandb: str | None = None  # a project of Weights & Biases to log to
+
+    def __post_init__(self) -> None:
+        if self.evaluation_episodes < 1 or self.evaluate_every < 0 or self.checkpoint_seconds < 0:
+            raise ValueError("evaluation-episodes must be at least 1, evaluate-every and checkpoint-seconds at least 0")
 
 
 def train(
@@ -34,62 +49,97 @@ def train(
     config: Any,
     out: Path | None = None,
     resume: Path | None = None,
-    checkpoint_seconds: float = 15.0,
-    evaluate_every: int = 0,
-    evaluation_episodes: int = 200,
+    options: Options | None = None,
     on_progress: OnProgress = lambda shown: None,
+) -> Run | None:
+    """Train to `config.total_steps` and evaluate. An interrupted or killed run keeps its record and can be resumed.
+
+    Of several processes that train together (see `parallel`) the first keeps the record; the others return None.
+    """
+    options = options or Options()
+    share = parallel.join(config)
+    try:
+        with closing(system.make_env(share)) as env:
+            state = system.trainer.start(share, env)
+            if resume:
+                _load(system, config, state, env, resume)
+            if parallel.rank():
+                _follow(system, share, state, env)
+                return None
+            run = _reopen(config, state, resume) if resume else _create(system, config, out)
+            run.update(options=asdict(options), layout=str(env.layout), processes=parallel.world())
+            on_progress({"layout": str(env.layout)} if share.workers < 0 and not share.turbo else {})
+            return _lead(system, config, share, state, env, run, options, on_progress)
+    finally:
+        parallel.leave()
+
+
+def _lead(
+    system: System, config: Any, share: Any, state: Any, env: Any, run: Run, options: Options, on_progress: OnProgress
 ) -> Run:
-    """Train to `config.total_steps` and evaluate. An interrupted or killed run keeps its record and can be resumed."""
-    if evaluation_episodes < 1 or evaluate_every < 0 or checkpoint_seconds < 0:
-        raise ValueError("evaluation-episodes must be at least 1, evaluate-every and checkpoint-seconds at least 0")
+    """Train, and keep the record."""
 
     def evaluate() -> dict[str, Any]:
-        with closing(system.make_env(config, evaluation_episodes)) as arena:
+        # in the layout that training found best
+        with closing(system.make_env(replace(share, workers=env.layout.workers), options.evaluation_episodes)) as arena:
             return summarize_evaluation(system.trainer.evaluate(state, arena, EVALUATION_SEED), system.score)
 
     def save() -> None:
         arrays, numbers = system.trainer.save_state(state, env)
-        checkpoint.save(run.path, arrays, numbers, asdict(config))
+        checkpoint.save(run.path, parallel.gather(arrays, share.device), numbers, asdict(config))
 
-    with closing(system.make_env(config)) as env:
-        state = system.trainer.start(config, env)
-        run = _resume(system, config, state, env, resume) if resume else _create(system, config, out)
-        options = {"checkpoint_seconds": checkpoint_seconds, "evaluate_every": evaluate_every}
-        run.update(options={**options, "evaluation_episodes": evaluation_episodes})
-        clock = StageClock.for_device(config.device, elapsed=run.elapsed)
-        saved = float("-inf")  # the first iteration ends with a checkpoint
-        learned = 0  # iterations since learning began
-        watch = machine.GpuWatch(config.device)
-        with recording(run), stop_requests() as stop, watch, _tensorboard(run.path, state) as log:
-            while state.env_steps < config.total_steps and not stop.is_set():
-                spans = 0 < learned <= TRACED
-                traced = spans or (clock.times_gpu and learned % GPU_EVENTS_EVERY == 1)
-                with clock.iteration(traced):
-                    metrics = system.trainer.iterate(state, config, env, clock)
-                    evaluation = None
-                    if evaluate_every and state.iterations % evaluate_every == 0:
-                        with clock.stage(stages.EVALUATE):
-                            evaluation = evaluate()
-                    with clock.stage(stages.LOG):
-                        shown = _scalars(metrics, state, evaluation)
-                        log(shown, state.env_steps)
-                    if time.monotonic() - saved > checkpoint_seconds:
-                        with clock.stage(stages.CHECKPOINT):
-                            save()
-                        saved = time.monotonic()
-                learned += system.trainer.learning(state, config)
-                write_samples(run, clock, "traced" if traced else "train", spans)
-                on_progress({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
-            save()
-            run.update(usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share})
-            if stop.is_set():
-                run.finish("interrupted")
-                return run
-        with recording(run):  # Ctrl-C now stops at once: everything is saved
-            on_progress({"evaluating": evaluation_episodes})
-            began = time.monotonic()
-            run.finish("done", evaluation=evaluate(), evaluation_seconds=time.monotonic() - began)
+    clock = StageClock.for_device(share.device, elapsed=run.elapsed)
+    saved = float("-inf")  # the first iteration ends with a checkpoint
+    learned = 0  # iterations since learning began
+    watch = machine.GpuWatch(share.device)
+    stopped = False
+    with recording(run), stop_requests() as stop, watch, _log(run, state, options.wandb) as log:
+        while state.env_steps < config.total_steps and not stopped:
+            spans = 0 < learned <= TRACED
+            traced = spans or (clock.times_gpu and learned % GPU_EVENTS_EVERY == 1)
+            with clock.iteration(traced):
+                metrics = system.trainer.iterate(state, share, env, clock)
+                evaluation = None
+                if options.evaluate_every and state.iterations % options.evaluate_every == 0:
+                    with clock.stage(stages.EVALUATE):
+                        evaluation = evaluate()
+                with clock.stage(stages.LOG):
+                    shown = _scalars(metrics, state, evaluation)
+                    log(shown, state.env_steps)
+                due = time.monotonic() - saved > options.checkpoint_seconds
+                stopped, due = parallel.any_of(stop.is_set(), due, device=share.device)
+                if due:
+                    with clock.stage(stages.CHECKPOINT):
+                        save()
+                    saved = time.monotonic()
+            learned += system.trainer.learning(state, share)
+            write_samples(run, clock, "traced" if traced else "train", spans)
+            on_progress({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
+        save()
+        run.update(usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share})
+        if stopped:
+            run.finish("interrupted")
+            return run
+    with recording(run):  # Ctrl-C now stops at once: everything is saved
+        on_progress({"evaluating": options.evaluation_episodes})
+        began = time.monotonic()
+        run.finish("done", evaluation=evaluate(), evaluation_seconds=time.monotonic() - began)
     return run
+
+
+def _follow(system: System, share: Any, state: Any, env: Any) -> None:
+    """Train with the process that keeps the record."""
+    clock = StageClock.for_device(share.device)
+    stopped = False
+    with stop_requests() as stop:
+        while state.env_steps < share.total_steps and not stopped:
+            with clock.iteration():
+                system.trainer.iterate(state, share, env, clock)
+            clock.take()
+            stopped, due = parallel.any_of(stop.is_set(), False, device=share.device)
+            if due:
+                parallel.gather(system.trainer.save_state(state, env)[0], share.device)
+        parallel.gather(system.trainer.save_state(state, env)[0], share.device)
 
 
 def _create(system: System, config: Any, out: Path | None) -> Run:
@@ -101,17 +151,21 @@ def _create(system: System, config: Any, out: Path | None) -> Run:
     return Run.create("train", system.name, asdict(config), machine.facts(), out, **facts)
 
 
-def _resume(system: System, config: Any, state: Any, env: Any, folder: Path) -> Run:
+def _load(system: System, config: Any, state: Any, env: Any, folder: Path) -> None:
     """Put `state` and `env` where the run's checkpoint was taken; without one, the run begins again."""
+    if not (folder / checkpoint.NAME).exists():
+        return
+    arrays, numbers, saved = checkpoint.load(folder)
+    asked = json.loads(json.dumps(asdict(config)))  # as the saved one looks: lists for tuples
+    changed = sorted(name for name in asked if saved.get(name) != asked[name] and name not in MAY_CHANGE)
+    if changed:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
+        raise RecordError(f"a run cannot be resumed with another {flags}; start a new one")
+    system.trainer.load_state(state, env, parallel.own_part(arrays), numbers)
+
+
+def _reopen(config: Any, state: Any, folder: Path) -> Run:
     facts = {"config": asdict(config), "machine": machine.facts(), "stage_cost": stage_cost()}
-    if (folder / checkpoint.NAME).exists():
-        arrays, numbers, saved = checkpoint.load(folder)
-        asked = json.loads(json.dumps(asdict(config)))  # as the saved one looks: lists for tuples
-        changed = sorted(name for name in asked if saved.get(name) != asked[name] and name not in MAY_CHANGE)
-        if changed:
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
-            raise RecordError(f"a run cannot be resumed with another {flags}; start a new one")
-        system.trainer.load_state(state, env, arrays, numbers)
     return Run.reopen(folder, keep=state.iterations, **facts)
 
 
@@ -124,17 +178,19 @@ def write_samples(run: Run, clock: StageClock, phase: str, spans: bool = False) 
 
 
 def summarize_evaluation(played: dict[str, Any], score: str) -> dict[str, Any]:
-    """Mean return and score of the episodes, with 95% intervals."""
+    """Mean return and score of the episodes, with 95% intervals; the rating, if there is one."""
+    scores = played.get("score", played[score])
     low, high = stats.bootstrap_interval(played["return"])
-    score_low, score_high = stats.bootstrap_interval(played[score])
-    return {
+    score_low, score_high = stats.bootstrap_interval(scores)
+    found = {
         "episodes": len(played["return"]),
         "mean_return": float(played["return"].mean()),
         "ci95": [low, high],
-        "mean_score": float(played[score].mean()),
+        "mean_score": float(scores.mean()),
         "score_ci95": [score_low, score_high],
         "mean_length": float(played["length"].mean()),
     }
+    return found | ({"rating": float(played["rating"][0])} if "rating" in played else {})
 
 
 @contextmanager
@@ -150,9 +206,12 @@ def recording(run: Run) -> Iterator[None]:
             run.finish("failed", error=str(error))
         raise
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
+        said = str(error) if isinstance(error, HotlapError) else f"{type(error).__name__}: {error}"
         run.finish("failed", error=said)
-        raise TargetFailed(f"{run.header['target']} failed: {said.splitlines()[0]} (its record: {run.path})") from error
+        details = error.details if isinstance(error, HotlapError) else ""
+        raise TargetFailed(
+            f"{run.header['target']} failed: {said.splitlines()[0]} (its record: {run.path})", details
+        ) from error
 
 
 @contextmanager
@@ -187,18 +246,27 @@ def _scalars(metrics: Any, state: Any, evaluation: dict[str, Any] | None) -> dic
 
 
 @contextmanager
-def _tensorboard(folder: Path, state: Any) -> Iterator[Callable[[dict[str, float], int], None]]:
-    """A function that logs scalars as TensorBoard events under the run's folder."""
+def _log(run: Run, state: Any, project: str | None) -> Iterator[Callable[[dict[str, float], int], None]]:
+    """A function that logs scalars as TensorBoard events under the run's folder, and to Weights & Biases if asked for."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from torch.utils.tensorboard import SummaryWriter
 
-    writer = SummaryWriter(str(folder / "tensorboard"), purge_step=state.env_steps + 1 if state.env_steps else None)
+    board = SummaryWriter(str(run.path / "tensorboard"), purge_step=state.env_steps + 1 if state.env_steps else None)
+    remote = None
+    if project:
+        import wandb
+
+        remote = wandb.init(project=project, id=run.path.name, resume="allow", config=run.header["config"], dir=run.path)
 
     def log(scalars: dict[str, float], step: int) -> None:
         for name, value in scalars.items():
-            writer.add_scalar(name, value, step)
+            board.add_scalar(name, value, step)
+        if remote is not None:
+            remote.log(scalars, step=step)
 
     try:
         yield log
     finally:
-        writer.close()
+        board.close()
+        if remote is not None:
+            remote.finish()

@@ -3,9 +3,11 @@
 import torch
 from torch import Tensor
 
+from hotlap.train import parallel
+
 
 class Moments:
-    """Mean and variance of all that was added, by the parallel formula of Chan and others."""
+    """Mean and variance of all that was added, in all processes, by the parallel formula of Chan and others."""
 
     def __init__(self, shape: tuple[int, ...], device: torch.device) -> None:
         self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
@@ -15,11 +17,11 @@ class Moments:
     def add(self, values: Tensor) -> None:
         """A batch [B, ...]."""
         x = values.to(torch.float64)
-        number = len(x)
-        mean = x.mean(0)
+        number = len(x) * parallel.world()
+        mean = parallel.mean(x.mean(0))
         change = mean - self.mean
         total = self.count + number
-        self.squares += ((x - mean) ** 2).sum(0) + change**2 * (self.count * number / total)
+        self.squares += parallel.total(((x - mean) ** 2).sum(0)) + change**2 * (self.count * number / total)
         self.mean += change * (number / total)
         self.count += number
 

@@ -5,12 +5,14 @@
         with clock.iteration():
             metrics = iterate(state, config, env, clock)
 
-Discrete, multi-discrete and continuous actions, action masks, feed-forward networks and LSTM or GRU cells. Everything lives in
-time-major tensors that are allocated once; the gradient of small networks is computed by hand (`fused.py`). A truncated
-episode bootstraps from its true last observation, a terminated one does not; the memory of a recurrent network is cleared where
-an episode begins. Nothing in an update waits for the device.
+Discrete, multi-discrete and continuous actions, action masks; feed-forward networks, LSTM or GRU cells, attention over the
+past; one agent, agents that act together, seats that take turns. Everything lives in time-major tensors that are allocated once
+(`rollout.py`), into which environments write themselves; the gradient of small networks is computed by hand (`fused.py`). A
+truncated episode bootstraps from its true last observation, a terminated one does not; a network's memory is cleared where an
+episode begins. Nothing in an update waits for the device.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,35 +23,37 @@ from torch import Tensor, nn
 
 from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, StageClock
+from hotlap.envs.buffers import Slot
+from hotlap.train import parallel, selfplay
 from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
-from hotlap.train.advantage import gae
-from hotlap.train.fused import Adam, FusedPolicy, clip, flatten, gradients, prepare
-from hotlap.train.nets import Policy
+from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
+from hotlap.train.config import Common, check
+from hotlap.train.fused import Adam, FusedPolicy, flatten, gradients
+from hotlap.train.nets import Memory, Policy, pixel_scale
 from hotlap.train.normalize import Moments
+from hotlap.train.rollout import Rollout, Rows, minibatches
 
 
 @dataclass(frozen=True)
-class Config:
-    num_envs: int = 8
-    """Environments stepped together."""
-    turbo: bool = False
-    """Run the compiled kernel of the environment; off: Python."""
-    env_threads: int = 1
-    """Threads that step the environments' kernel."""
-    total_steps: int = 200_000
-    """Environment steps to train for."""
+class Config(Common):
+    async_factor: int = 1
+    """Groups of workers that step apart from each other: more than 1 do not wait for the slowest."""
     horizon: int = 128
     """Vector steps per iteration."""
     epochs: int = 4
     """Passes over what was collected."""
     minibatch: int = 256
-    """Transitions per update; of a recurrent network, whole sequences of `horizon` steps. What fills none is left out."""
-    learning_rate: float = 1e-3
-    """Adam's step size."""
+    """Transitions per update; with a memory, whole sequences of `horizon` steps. What fills none is left out."""
+    accumulate: int = 1
+    """Parts in which a minibatch's gradient is computed, one after another, to save memory."""
+    sequences: bool = False
+    """Let minibatches be whole sequences, as with a memory they always are."""
+    prio_alpha: float = 0.0
+    """How strongly advantages decide which sequences are learned from; 0: all alike."""
+    prio_beta: float = 0.2
+    """How strongly importance weights correct for that at the start; reaches 1 at the end."""
     anneal: bool = True
     """Let the step size fall linearly to 0."""
-    gamma: float = 0.99
-    """Discount per step."""
     gae_lambda: float = 0.95
     """Between one-step errors (0) and Monte-Carlo returns (1)."""
     clip: float = 0.2
@@ -68,24 +72,26 @@ class Config:
     """Bring observations to mean 0 and deviation 1, by running moments."""
     normalize_reward: bool = False
     """Divide rewards by the running deviation of the discounted return."""
-    grad_clip: float = 0.5
-    """Largest norm of the gradient."""
     target_kl: float = 0.0
-    """Stop an iteration's updates once the policy has moved this far; 0: never. Asks the device once per epoch."""
-    hidden: tuple[int, ...] = (64, 64)
-    """Units of the hidden layers."""
+    """Stop an iteration's updates once the policy has moved this far; 0: never. Asked after each epoch."""
     activation: str = "tanh"
     """tanh or relu."""
     shared: bool = False
     """One trunk for actor and critic."""
     memory: str = "none"
-    """none, lstm or gru: cells of as many units as the last hidden layer."""
-    device: str = "cpu"
-    """Where to train: cpu, cuda or cuda:0."""
-    torch_threads: int = 1
-    """Threads that torch uses on the CPU; small networks are fastest with one."""
-    seed: int = 0
-    """Same seed, same machine: same numbers."""
+    """none, lstm or gru (cells of as many units as the last hidden layer), or attention (over past observations)."""
+    context: int = 8
+    """Observations that attention sees, the present one included."""
+    opponents: int = 8
+    """Where seats take turns: past policies that are kept to play against; 0: none."""
+    opponent_share: float = 0.25
+    """Share of the games in which a past policy plays all seats but one."""
+    opponent_every: int = 10
+    """Iterations between past policies."""
+    compile: bool = False
+    """Compile network and loss with torch.compile, instead of computing the gradient by hand."""
+    precision: str = "float32"
+    """float32, or bfloat16: mixed precision, by autocast."""
 
     @property
     def iteration_steps(self) -> int:
@@ -97,37 +103,23 @@ class Config:
 
 
 @dataclass
-class Rollout:
-    """What an iteration collected, time-major: [horizon, num_envs, ...]; observations and values have one row more."""
-
-    obs: Tensor
-    action: Tensor
-    logp: Tensor
-    value: Tensor
-    reward: Tensor
-    done: Tensor
-    advantage: Tensor
-    mask: Tensor | None
-    memory: tuple[Tensor, ...]  # of a recurrent network, before the first step
-
-
-@dataclass
 class State:
     """All that a run depends on, besides its config and its environments."""
 
     net: Policy
     flat: nn.Parameter  # all parameters of the network, which has views of it
     fused: FusedPolicy | None  # the network by hand, where that can be
+    forward: Callable[..., Any]  # the network for acting, and its loss for learning; compiled if asked for
+    assess: Callable[..., dict[str, Tensor]]
     actions: Actions
     optimizer: Adam
-    generator: torch.Generator
+    generators: list[torch.Generator]  # one for each group of rows, so that who comes first does not matter
     rollout: Rollout
-    memory: tuple[Tensor, ...]  # of a recurrent network, now
+    memory: Memory  # of the network, now
     obs_moments: Moments | None
     return_moments: Moments | None
-    returns: Tensor  # [num_envs] discounted so far, to scale rewards by
-    obs: NDArray[Any]  # [num_envs, ...] where the environments are now
-    mask: NDArray[np.bool_] | None = None  # which actions are legal there
+    returns: Tensor  # [rows] discounted so far, to scale rewards by
+    opponents: selfplay.Opponents | None
     env_steps: int = 0
     updates: int = 0
     episodes: int = 0
@@ -144,93 +136,124 @@ class Metrics:
 
 def validate(config: Config) -> None:
     """Refuse a config that cannot work."""
-    ones = ("num_envs", "env_threads", "total_steps", "horizon", "epochs", "minibatch", "torch_threads")
-    zeros = ("learning_rate", "clip", "value_clip", "value_weight", "entropy", "grad_clip", "target_kl", "seed")
-    for name, least in (dict.fromkeys(ones, 1) | dict.fromkeys(zeros, 0)).items():
-        if not least <= getattr(config, name) < float("inf"):  # false for nan too
-            raise ValueError(f"{name.replace('_', '-')} must be at least {least}, not {getattr(config, name)}")
-    for name in ("gamma", "gae_lambda"):
-        if not 0 <= getattr(config, name) <= 1:
-            raise ValueError(f"{name.replace('_', '-')} must be from 0 to 1, not {getattr(config, name)}")
-    for name, known in (("activation", ("tanh", "relu")), ("memory", ("none", "lstm", "gru"))):
-        if getattr(config, name) not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, not {getattr(config, name)!r}")
-    if not config.hidden or min(config.hidden) < 1:
-        raise ValueError("hidden must be one or more layers of at least 1 unit")
-    if config.memory != "none" and config.minibatch % config.horizon:
-        raise ValueError(f"with a memory, minibatch must hold whole sequences: a multiple of horizon ({config.horizon})")
+    check(
+        config,
+        ones=("horizon", "epochs", "minibatch", "accumulate", "async_factor", "context", "opponent_every"),
+        zeros=("clip", "value_clip", "value_weight", "entropy", "target_kl", "prio_alpha", "opponents"),
+        fractions=("gae_lambda", "prio_beta", "opponent_share"),
+        words={
+            "activation": ("tanh", "relu"),
+            "memory": ("none", "lstm", "gru", "attention"),
+            "precision": ("float32", "bfloat16"),
+        },
+    )
+    whole = config.horizon * config.accumulate if by_sequences(config) else config.accumulate
+    if config.minibatch % whole:
+        what = "accumulate x horizon: whole sequences" if by_sequences(config) else "accumulate"
+        raise ValueError(f"minibatch must be a multiple of {whole} ({what}), not {config.minibatch}")
+
+
+def by_sequences(config: Config) -> bool:
+    return config.memory != "none" or config.sequences or config.prio_alpha > 0
+
+
+def _check_game(config: Config, env: Any) -> None:
+    """Refuse what a game of several players cannot be trained with."""
+    if env.form.seats > MAX_SEATS:
+        raise ValueError(f"a game may have {MAX_SEATS} seats, not {env.form.seats}")
+    if env.form.seats > 1:
+        for name in ("memory", "normalize_reward", "prio_alpha", "sequences"):
+            if getattr(config, name) not in ("none", False, 0):
+                raise ValueError(f"{name.replace('_', '-')} does not go with seats that take turns")
 
 
 def make_net(config: Config, env: Any) -> Policy:
     actions = actions_of(env.single_action_space)
-    deviations = actions.size if isinstance(actions, Gaussian) else 0
-    shape = env.single_observation_space.shape
-    return Policy(shape, actions.outputs, config.hidden, config.activation, config.shared, config.memory, deviations)
+    space = env.single_observation_space
+    return Policy(
+        space.shape,
+        actions.outputs,
+        config.hidden,
+        config.activation,
+        config.shared,
+        config.memory,
+        deviations=actions.size if isinstance(actions, Gaussian) else 0,
+        context=config.context,
+        scale=pixel_scale(space),
+    )
 
 
 def start(config: Config, env: Any) -> State:
     """Network, optimizer, empty rollout, environments reset."""
     validate(config)
+    _check_game(config, env)
     torch.set_num_threads(config.torch_threads)
     torch.manual_seed(config.seed)
     device = torch.device(config.device)
     actions = actions_of(env.single_action_space)
     net = make_net(config, env).to(device)
     flat = flatten(net)
-    obs, info = env.reset(seed=np.random.SeedSequence(config.seed).generate_state(config.num_envs).tolist())
-    mask = info.get("action_mask")
-    steps, envs, space = config.horizon, config.num_envs, env.single_observation_space
-    dtype = torch.float32 if config.normalize_obs else torch.from_numpy(np.asarray(obs)).dtype
-    dtype = torch.float32 if dtype.is_floating_point else dtype
-
-    def zeros(*shape: int, kind: torch.dtype = torch.float32) -> Tensor:
-        return torch.zeros(shape, dtype=kind, device=device)
-
+    parallel.same(flat.data)
+    env.reset(seed=_seeds([config.seed], env.num_envs))
+    opponents = None
+    if env.form.seats > 1 and config.opponents:
+        other = make_net(config, env).to(device)
+        opponents = selfplay.Opponents(
+            other, flatten(other), config.opponents, config.opponent_share, env.num_envs, env.form.seats
+        )
+        opponents.add(flat.data)
+    plain = config.precision == "float32" and not config.compile
+    by_hand = plain and FusedPolicy.fits(net) and isinstance(actions, Discrete) and not actions.shape
     return State(
         net=net,
         flat=flat,
-        fused=FusedPolicy(net) if FusedPolicy.fits(net) and isinstance(actions, Discrete) and not actions.shape else None,
+        fused=FusedPolicy(net) if by_hand else None,
+        forward=torch.compile(net) if config.compile else net,
+        assess=torch.compile(assess) if config.compile else assess,
         actions=actions,
-        optimizer=Adam(flat, config.learning_rate, eps=1e-5),
-        generator=torch.Generator(device).manual_seed(config.seed),
-        rollout=Rollout(
-            obs=zeros(steps + 1, envs, *space.shape, kind=dtype),
-            action=zeros(steps, envs, *actions.shape, kind=actions.dtype),
-            logp=zeros(steps, envs),
-            value=zeros(steps + 1, envs),
-            reward=zeros(steps, envs),
-            done=zeros(steps, envs),
-            advantage=zeros(steps, envs),
-            mask=None if mask is None else zeros(steps, envs, actions.outputs, kind=torch.bool),
-            memory=net.initial(envs),
-        ),
-        memory=net.initial(envs),
-        obs_moments=Moments(space.shape, device) if config.normalize_obs else None,
+        optimizer=Adam(flat, config.learning_rate, eps=1e-5, clip=config.grad_clip),
+        generators=[_generator(device, config.seed, group) for group in range(len(env.groups))],
+        rollout=Rollout.allocate(config, env, actions, net.initial(env.num_envs), device),
+        memory=net.initial(env.num_envs),
+        obs_moments=Moments(env.single_observation_space.shape, device) if config.normalize_obs else None,
         return_moments=Moments((), device) if config.normalize_reward else None,
-        returns=zeros(envs),
-        obs=obs,
-        mask=mask,
+        returns=torch.zeros(env.num_envs, device=device),
+        opponents=opponents,
     )
+
+
+def _seeds(entropy: list[int], rows: int) -> list[int]:
+    """Seeds for the rows of this process: those of one process with all the rows."""
+    first = parallel.rank() * rows
+    return np.random.SeedSequence(entropy).generate_state(first + rows)[first:].tolist()  # type: ignore[no-any-return]
+
+
+def _generator(device: torch.device, seed: int, *more: int) -> torch.Generator:
+    key = (parallel.rank(), *more)
+    mixed = int(np.random.SeedSequence([seed, *key]).generate_state(1, np.uint64)[0]) >> 1 if any(key) else seed
+    return torch.Generator(device).manual_seed(mixed)
 
 
 def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metrics:
     """Collect and learn for one iteration."""
     metrics = Metrics()
-    done = min(1.0, state.env_steps / config.total_steps)  # of the training, for the schedules
+    progress = min(1.0, state.env_steps / config.total_steps)  # for the schedules
     with clock.stage(stages.COLLECT):
         collect(state, config, env, clock, metrics)
-    clock.count(ENV_STEPS, config.horizon * config.num_envs)
+    clock.count(ENV_STEPS, config.horizon * env.num_envs)
     with clock.stage(stages.ADVANTAGE):
-        rollout = state.rollout
-        gae(rollout.reward, rollout.value, rollout.done, config.gamma, config.gae_lambda, rollout.advantage)
+        find_advantages(state, config)
     if config.anneal:
-        state.optimizer.learning_rate = config.learning_rate * (1 - done)
-    losses = learn(state, config, clock, done)
+        state.optimizer.rate.fill_(config.learning_rate * (1 - progress))
+    losses = learn(state, config, clock, progress)
     state.iterations += 1
+    if state.opponents is not None and state.iterations % config.opponent_every == 0:
+        state.opponents.add(state.flat.data)
     with clock.stage(stages.LOG):
-        means = torch.stack([torch.stack(found).mean() for found in losses.values()]).tolist()  # the only wait for the device
-        metrics.scalars = {f"train/{name}": value for name, value in zip(losses, means, strict=True)}
-        metrics.scalars["train/learning_rate"] = state.optimizer.learning_rate
+        found = [torch.stack(parts).mean() for parts in losses.values() if parts]
+        means = torch.stack([*found, state.optimizer.rate]).tolist()  # the only wait for the device
+        names = [*(name for name, parts in losses.items() if parts), "learning_rate"]
+        metrics.scalars = {f"train/{name}": value for name, value in zip(names, means, strict=True)}
     clock.count(EPISODES, len(metrics.episodes.get("return", ())))
     return metrics
 
@@ -245,31 +268,71 @@ def learning(state: State, config: Config) -> bool:
 
 @torch.inference_mode()
 def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: Metrics) -> None:
-    """`horizon` steps of every environment into the rollout."""
+    """`horizon` steps of every row into the rollout. Groups of rows that step apart are each as far as they are."""
     rollout = state.rollout
     for kept, now in zip(rollout.memory, state.memory, strict=True):
         kept.copy_(now)
-    for t in range(config.horizon):
-        with clock.stage(stages.ACT):
-            obs, mask = _place(state, t)
-            if state.fused is not None:  # how likely an action was, and how good the state, is asked for all steps at once
-                action = state.actions.choose(state.fused.logits(_as_input(obs)), state.generator, mask)
-            else:
-                output, rollout.value[t], state.memory = state.net(_as_input(obs), state.memory)
-                action, rollout.logp[t] = state.actions.sample(output, state.generator, mask)
-            rollout.action[t] = action
-        with clock.stage(stages.ENV_STEP):
-            next_obs, reward, terminated, truncated, info = env.step(_for_env(action, env))
+    if state.opponents is not None:
+        state.opponents.draw(config.seed, state.iterations)
+    env.rewind()
+    times = [0] * len(env.groups)
+    ready = list(range(len(env.groups)))
+    for group in ready:
+        _place(state, env, group, 0)
+    stepping = stages.WAIT if env.engine.workers else stages.ENV_STEP
+    while ready:
+        for group in ready:
+            if times[group] < config.horizon:
+                with clock.stage(stages.ACT):
+                    action = act(state, config, env.groups[group], times[group], state.generators[group])
+                    env.send(group, _for_env(action, env))
+        with clock.stage(stepping):
+            ready = env.receive()
         with clock.stage(stages.STORE):
-            state.obs, state.mask = next_obs, info.get("action_mask")
-            _store(state, config, t, reward, terminated, truncated, info, metrics)
+            for group in ready:
+                _store(state, config, env, group, times[group], metrics)
+                times[group] += 1
+                _place(state, env, group, times[group])
     with clock.stage(stages.ACT):
-        obs, _ = _place(state, config.horizon)
-        if state.fused is None:
-            rollout.value[config.horizon] = state.net(_as_input(obs), state.memory)[1]
-        else:
+        if state.fused is not None:
             _judge(state, state.fused)
-    state.env_steps += config.horizon * config.num_envs
+        else:
+            with _cast(config):
+                rollout.value[config.horizon] = state.forward(_as_input(rollout.obs[config.horizon]), state.memory)[1]
+    state.env_steps += config.horizon * env.num_envs * parallel.world()
+
+
+def act(state: State, config: Config, rows: slice, t: int, generator: torch.Generator) -> Tensor:
+    """Choose what these rows do at step t, and keep how likely that was and how good the state."""
+    rollout = state.rollout
+    whole = rows.stop - rows.start == rollout.action.shape[1]
+    obs = rollout.obs[t] if whole else rollout.obs[t, rows]
+    mask = None if rollout.mask is None else rollout.mask[t, rows]
+    if state.fused is not None:  # the likelihood and the value are asked for all steps at once, at the end
+        output = state.fused.logits(_as_input(obs))
+    else:
+        memory = state.memory if whole else tuple(part[rows] for part in state.memory)
+        with _cast(config):
+            output, rollout.value[t, rows], memory = state.forward(_as_input(obs), memory)
+        _remember(state, rows, memory)
+    if state.opponents is not None and rollout.turns is not None:
+        others = np.flatnonzero(~state.opponents.learner(rollout.turns.seat[t]))
+        index = torch.from_numpy(others).to(obs.device)
+        output[index] = state.opponents.net(_as_input(obs[index]))[0]
+    if state.fused is not None:
+        action = state.actions.choose(output, generator, mask)
+    else:
+        action, rollout.logp[t, rows] = state.actions.sample(output, generator, mask)
+    rollout.action[t, rows] = action
+    return action
+
+
+def _remember(state: State, rows: slice, memory: Memory) -> None:
+    if len(memory) and len(memory[0]) == len(state.memory[0]):
+        state.memory = tuple(part.float() for part in memory)
+    else:
+        for kept, part in zip(state.memory, memory, strict=True):
+            kept[rows] = part
 
 
 def _judge(state: State, fused: FusedPolicy) -> None:
@@ -277,26 +340,35 @@ def _judge(state: State, fused: FusedPolicy) -> None:
     rollout = state.rollout
     logits, value = fused.forward(_as_input(rollout.obs.flatten(0, 1)))
     rollout.value.copy_(value.view_as(rollout.value))
-    mask = None if rollout.mask is None else rollout.mask.flatten(0, 1)
     acted = rollout.action.flatten(0, 1)
+    mask = None if rollout.mask is None else rollout.mask[:-1].flatten(0, 1)
     logp, _ = state.actions.evaluate(logits[: len(acted)], acted, mask)
     rollout.logp.copy_(logp.view_as(rollout.logp))
 
 
-def _place(state: State, t: int) -> tuple[Tensor, Tensor | None]:
-    """Put where the environments are into row t of the rollout, normalised if asked for."""
-    rollout = state.rollout
-    obs = torch.from_numpy(state.obs)
+def _place(state: State, env: Any, group: int, t: int) -> None:
+    """Put where a group of rows is into step t of the rollout, unless the environments did so themselves."""
+    rollout, rows = state.rollout, env.groups[group]
+    out, _ = env.outcome(group)
+    if rollout.valid is not None and t < len(rollout.valid) and out.active.size:
+        rollout.valid[t, rows] = out.active
+    if rollout.in_place:
+        return
+    obs = torch.from_numpy(out.obs).to(rollout.obs.device)
     if state.obs_moments is not None:
         if t < len(rollout.reward):  # the last row is the first of the next rollout
-            state.obs_moments.add(obs.to(rollout.obs.device))
-        rollout.obs[t] = state.obs_moments.normalize(obs.to(rollout.obs.device))
-    else:
-        rollout.obs[t].copy_(obs)
-    if rollout.mask is None or state.mask is None or t == len(rollout.mask):
-        return rollout.obs[t], None
-    rollout.mask[t].copy_(torch.from_numpy(state.mask))
-    return rollout.obs[t], rollout.mask[t]
+            state.obs_moments.add(obs)
+        obs = state.obs_moments.normalize(obs)
+    rollout.obs[t, rows] = obs.to(rollout.obs.dtype)
+    if rollout.mask is not None:
+        rollout.mask[t, rows] = torch.from_numpy(out.mask).to(rollout.mask.device)
+    if rollout.turns is not None:
+        rollout.turns.seat[t, rows] = out.seat
+
+
+def _cast(config: Config) -> Any:
+    """Mixed precision, if asked for."""
+    return torch.autocast(torch.device(config.device).type, torch.bfloat16, enabled=config.precision == "bfloat16")
 
 
 def _as_input(obs: Tensor) -> Tensor:
@@ -312,192 +384,193 @@ def _for_env(action: Tensor, env: Any) -> NDArray[Any]:
     return clipped
 
 
-def _store(
-    state: State,
-    config: Config,
-    t: int,
-    reward: NDArray[Any],
-    terminated: NDArray[np.bool_],
-    truncated: NDArray[np.bool_],
-    info: dict[str, Any],
-    metrics: Metrics,
-) -> None:
-    rollout = state.rollout
-    device = rollout.reward.device
-    row = rollout.reward[t]
-    row.copy_(torch.from_numpy(reward))
-    done = rollout.done[t]
-    if "_final_obs" not in info:
+def _store(state: State, config: Config, env: Any, group: int, t: int, metrics: Metrics) -> None:
+    """Keep what step t of a group of rows led to."""
+    rollout, rows = state.rollout, env.groups[group]
+    out, finished = env.outcome(group)
+    reward, done = rollout.reward[t, rows], rollout.done[t, rows]
+    if not rollout.in_place:
+        reward.copy_(torch.from_numpy(out.reward))
+        if rollout.turns is not None:
+            rollout.turns.rewards[t, rows] = out.rewards
+    ended = out.terminated | out.truncated if finished else None
+    if ended is None:
         done.zero_()
-        if state.return_moments is not None:
-            _scale_rewards(state, config, row, done)
-        return
-    ended = terminated | truncated
-    done.copy_(torch.from_numpy(ended))
+    else:
+        done.copy_(torch.from_numpy(ended))
     if state.return_moments is not None:
-        _scale_rewards(state, config, row, done)
-    cut = truncated & ~terminated  # a time limit may fall on the very step that ends the episode
+        _scale_rewards(state, config, rows, reward, done)
+    if ended is None:
+        return
+    cut = out.truncated & ~out.terminated  # a time limit may fall on the very step that ends the episode
     if cut.any():
-        _bootstrap(state, config, row, cut, info)
-    for name, values in info["final_info"].items():
-        metrics.episodes.setdefault(name, []).extend(values[ended].tolist())
-    state.episodes += int(ended.sum())
+        _bootstrap(state, config, rows, t, cut, out)
+    for name, values in env.final_info(out).items():
+        if name != "returns":
+            metrics.episodes.setdefault(name, []).extend(values[ended].tolist())
+        elif state.opponents is not None:
+            won = state.opponents.scores(values, ended)
+            metrics.episodes.setdefault("score_against_past", []).extend(won)
+    state.episodes += finished
     if state.memory:
-        alive = (1.0 - done)[:, None].to(device)
-        state.memory = tuple(part * alive for part in state.memory)
+        _remember(state, rows, cleared(tuple(part[rows] for part in state.memory), done))
 
 
-def _bootstrap(state: State, config: Config, reward: Tensor, truncated: NDArray[np.bool_], info: dict[str, Any]) -> None:
+def cleared(memory: Memory, done: Tensor) -> Memory:
+    """A memory whose rows begin anew where an episode is done."""
+    return tuple(part * (1.0 - done).view(-1, *[1] * (part.ndim - 1)) for part in memory)
+
+
+def _bootstrap(state: State, config: Config, rows: slice, t: int, truncated: NDArray[np.bool_], out: Slot) -> None:
     """Add the value of where an episode was cut off to its last reward."""
-    rows = np.flatnonzero(truncated)
-    last = torch.from_numpy(np.ascontiguousarray(info["final_obs"][rows])).to(reward.device)
+    rollout, chosen = state.rollout, np.flatnonzero(truncated)
+    device = rollout.reward.device
+    last = torch.from_numpy(np.ascontiguousarray(out.final_obs[chosen])).to(device)
     if state.obs_moments is not None:
         last = state.obs_moments.normalize(last)
-    index = torch.from_numpy(rows).to(reward.device)
-    memory = tuple(part[index] for part in state.memory)
-    value = state.net(_as_input(last.to(state.rollout.obs.dtype)), memory)[1]
-    reward[index] += config.gamma * value
+    index = torch.from_numpy(chosen).to(device)
+    memory = tuple(part[rows][index] for part in state.memory)
+    value = config.gamma * state.net(_as_input(last.to(rollout.obs.dtype)), memory)[1]
+    if rollout.turns is None:
+        rollout.reward[t, rows][index] += value
+        return
+    seat = out.final_seat[chosen]
+    rollout.turns.rewards[t, rows][chosen, seat] += value.cpu().numpy()
+    rollout.turns.last[t, rows][chosen] = seat
+    rollout.done[t, rows][index] = 2.0
 
 
-def _scale_rewards(state: State, config: Config, reward: Tensor, done: Tensor) -> None:
+def _scale_rewards(state: State, config: Config, rows: slice, reward: Tensor, done: Tensor) -> None:
     assert state.return_moments is not None
-    state.returns.mul_(config.gamma).add_(reward)
-    state.return_moments.add(state.returns)
+    returns = state.returns[rows]
+    returns.mul_(config.gamma).add_(reward)
+    state.return_moments.add(returns)
     reward.mul_(state.return_moments.scale)
-    state.returns.mul_(1 - done)
+    returns.mul_(1 - done)
+
+
+def find_advantages(state: State, config: Config) -> None:
+    """Of every decision, and which decisions can be learned from."""
+    rollout, gamma, lam = state.rollout, config.gamma, config.gae_lambda
+    if rollout.turns is None:
+        gae(rollout.reward, rollout.value, rollout.done, gamma, lam, rollout.advantage)
+        return
+    turns = [torch.from_numpy(part).to(rollout.value.device) for part in vars(rollout.turns).values()]
+    seat, rewards, last = turns
+    found, known = gae_of_seats(rewards, rollout.value, rollout.done, seat, last, gamma, lam)
+    rollout.advantage.copy_(found)
+    rollout.valid = known.cpu().numpy()
+    if state.opponents is not None:
+        rollout.valid &= state.opponents.learner(rollout.turns.seat[:-1])
 
 
 # -- learning --
 
+LOSSES = ("loss", "policy_loss", "value_loss", "entropy", "kl", "clipped")
 
-def learn(state: State, config: Config, clock: StageClock, done: float) -> dict[str, list[Tensor]]:
-    """Some epochs of minibatches. Returns losses and the like, still on the device."""
-    rollout = state.rollout
+
+def learn(state: State, config: Config, clock: StageClock, progress: float) -> dict[str, list[Tensor]]:
+    """Some epochs of minibatches. Returns losses and the like, still on the device, of each epoch's last minibatch."""
     entropy_end = config.entropy if config.entropy_end is None else config.entropy_end
-    entropy_weight = config.entropy + done * (entropy_end - config.entropy)
-    losses: dict[str, list[Tensor]] = {name: [] for name in ("loss", "policy_loss", "value_loss", "entropy", "kl", "clipped")}
-    recurrent = bool(rollout.memory)
-    rows = config.num_envs if recurrent else config.num_envs * config.horizon
-    size = min(rows, config.minibatch // config.horizon if recurrent else config.minibatch)
-    with clock.stage(stages.SAMPLE):
-        whole = _flatten(rollout)
+    entropy_weight: Any = config.entropy + progress * (entropy_end - config.entropy)
+    if config.compile:
+        entropy_weight = torch.tensor(entropy_weight, device=state.flat.device)  # a number would be compiled in
+    losses: dict[str, list[Tensor]] = {name: [] for name in LOSSES}
+    state.optimizer.skip.zero_()
     for _ in range(config.epochs):
+        batches = minibatches(state.rollout, config, state.generators[0], progress, state.fused is not None)
         with clock.stage(stages.SAMPLE):
-            order = torch.randperm(rows, generator=state.generator, device=rollout.obs.device)
-            mixed = {} if recurrent else {name: part[order] for name, part in whole.items()}
-            if state.fused is not None:
-                mixed = prepare(config, mixed, size)
-        for begin in range(0, rows - size + 1, size):
+            coming = next(batches, None)
+        while (batch := coming) is not None:
             with clock.stage(stages.SAMPLE):
-                chosen = slice(begin, begin + size)
-                batch = (
-                    _sequences(rollout, order[chosen]) if recurrent else {name: part[chosen] for name, part in mixed.items()}
-                )
-            last = begin + 2 * size > rows
+                coming = next(batches, None)
             with clock.stage(stages.UPDATE):
-                update(state, config, clock, batch, entropy_weight, losses if last else None)
+                update(state, config, clock, batch, entropy_weight, losses if coming is None else None)
             clock.count(UPDATES)
-        if config.target_kl and float(losses["kl"][-1]) > config.target_kl:
-            break
+        if config.target_kl and losses["kl"]:
+            moved = parallel.mean(losses["kl"][-1].clone()) > config.target_kl
+            state.optimizer.skip.copy_(torch.maximum(state.optimizer.skip, moved.float()))
+            if not state.flat.is_cuda and state.optimizer.skip:  # a GPU is not asked: it skips what is left
+                break
     return losses
-
-
-def _rows(rollout: Rollout) -> dict[str, Tensor]:
-    """What is learned from, [horizon, num_envs, ...]."""
-    parts = {
-        "obs": rollout.obs[:-1],
-        "action": rollout.action,
-        "logp": rollout.logp,
-        "value": rollout.value[:-1],
-        "advantage": rollout.advantage,
-    }
-    return parts if rollout.mask is None else {**parts, "mask": rollout.mask}
-
-
-def _flatten(rollout: Rollout) -> dict[str, Tensor]:
-    """The rollout as rows [horizon * num_envs, ...], without copies."""
-    return {name: part.flatten(0, 1) for name, part in _rows(rollout).items()}
-
-
-def _sequences(rollout: Rollout, envs: Tensor) -> dict[str, Any]:
-    """Whole sequences of some environments: rows are time-major, [horizon * envs, ...]; `obs` and `done` keep their times."""
-    found: dict[str, Any] = {name: part[:, envs].flatten(0, 1) for name, part in _rows(rollout).items() if name != "obs"}
-    memory = tuple(part[envs] for part in rollout.memory)
-    return {**found, "obs": rollout.obs[:-1, envs], "done": rollout.done[:, envs], "memory": memory}
 
 
 def update(
     state: State,
     config: Config,
     clock: StageClock,
-    batch: dict[str, Any],
-    entropy_weight: float,
+    batch: list[Rows],
+    entropy_weight: Any,
     losses: dict[str, list[Tensor]] | None,
 ) -> None:
-    """One minibatch; its losses are kept if there is where to."""
+    """One minibatch, which comes in parts; the losses of the last are kept if there is where to."""
     gradient = state.flat.grad
     assert gradient is not None
-    if state.fused is not None:
-        with torch.no_grad():
+    total = torch.zeros_like(gradient) if len(batch) > 1 else None
+    for part in batch:
+        if state.fused is not None:
+            with torch.no_grad():
+                with clock.stage(stages.LOSS):
+                    output, value = state.fused.forward(_as_input(part["obs"]))
+                    to_logits, to_value, found = gradients(config, part, output, value, entropy_weight, losses is not None)
+                with clock.stage(stages.BACKWARD):
+                    state.fused.backward(to_logits, to_value)
+        else:
             with clock.stage(stages.LOSS):
-                output, value = state.fused.forward(_as_input(batch["obs"]))
-                to_logits, to_value, found = gradients(config, batch, output, value, entropy_weight, losses is not None)
+                found = state.assess(state.net, state.actions, config, part, entropy_weight)
             with clock.stage(stages.BACKWARD):
-                state.fused.backward(to_logits, to_value)
-    else:
-        with clock.stage(stages.LOSS):
-            output, value = forward(state.net, batch)
-            found = loss_of(state.actions, config, batch, output, value, entropy_weight)
-        with clock.stage(stages.BACKWARD):
-            gradient.zero_()
-            found["loss"].backward()  # type: ignore[no-untyped-call]
+                gradient.zero_()
+                found["loss"].backward()  # type: ignore[no-untyped-call]
+        if total is not None:
+            total.add_(gradient, alpha=1 / len(batch))
     with clock.stage(stages.OPTIMIZER):
-        if config.grad_clip:
-            clip(gradient, config.grad_clip)
-        state.optimizer.step(gradient)
+        if total is not None:
+            gradient.copy_(total)
+        state.optimizer.step(parallel.mean(gradient))
     state.updates += 1
     if losses is not None:
-        for name, part in found.items():
-            losses[name].append(part.detach())
+        for name, value in found.items():
+            losses[name].append(value.detach())
 
 
-def forward(net: Policy, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """The network on a minibatch; a recurrent one step by step, its memory cleared where an episode ended."""
-    if "memory" not in batch:
-        output, value, _ = net(_as_input(batch["obs"]))
-        return output, value
-    memory, outputs, values = batch["memory"], [], []
-    alive = (1.0 - batch["done"])[..., None]
-    for t, obs in enumerate(batch["obs"]):
-        output, value, memory = net(_as_input(obs), memory)
-        memory = tuple(part * alive[t] for part in memory)
-        outputs.append(output)
-        values.append(value)
-    return torch.cat(outputs), torch.cat(values)
+def assess(net: Policy, actions: Actions, config: Config, batch: Rows, entropy_weight: Any) -> dict[str, Tensor]:
+    """The network on a minibatch, and its loss."""
+    with _cast(config):
+        output, value = forward(net, batch)
+    return loss_of(actions, config, batch, output, value, entropy_weight)
+
+
+def forward(net: Policy, batch: Rows) -> tuple[Tensor, Tensor]:
+    """The network on a minibatch; with a memory on whole sequences, cleared where an episode ended."""
+    if "memory" in batch:
+        return net.sequence(_as_input(batch["obs"]), batch["done"], batch["memory"])
+    output, value, _ = net(_as_input(batch["obs"]))
+    return output, value
 
 
 def loss_of(
-    actions: Actions, config: Config, batch: dict[str, Any], output: Tensor, value: Tensor, entropy_weight: float
+    actions: Actions, config: Config, batch: Rows, output: Tensor, value: Tensor, entropy_weight: Any
 ) -> dict[str, Tensor]:
     """The clipped surrogate, the value's error and the entropy."""
+    weight = batch.get("weight")
+
+    def mean(parts: Tensor) -> Tensor:
+        return parts.mean() if weight is None else (parts * weight).sum() / weight.sum().clamp(min=1)
+
     logp, entropy = actions.evaluate(output, batch["action"], batch.get("mask"))
-    advantage, old_value = batch["advantage"], batch["value"]
-    goal = advantage + old_value
-    if config.normalize_advantage and len(advantage) > 1:
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    gain, goal, old_value = batch["gain"], batch["goal"], batch["value"]
     log_ratio = logp - batch["logp"]
     ratio = log_ratio.exp()
-    policy_loss = -torch.min(advantage * ratio, advantage * ratio.clamp(1 - config.clip, 1 + config.clip)).mean()
+    policy_loss = -mean(torch.min(gain * ratio, gain * ratio.clamp(1 - config.clip, 1 + config.clip)))
     error = (value - goal) ** 2
     if config.value_clip:
         near = old_value + (value - old_value).clamp(-config.value_clip, config.value_clip)
         error = torch.max(error, (near - goal) ** 2)
-    value_loss = 0.5 * error.mean()
-    spread = entropy.mean()
+    value_loss, spread = 0.5 * mean(error), mean(entropy)
     loss = policy_loss + config.value_weight * value_loss - entropy_weight * spread
     with torch.no_grad():
-        kl = (ratio - 1 - log_ratio).mean()
-        clipped = ((ratio - 1).abs() > config.clip).float().mean()
+        kl = mean(ratio - 1 - log_ratio)
+        clipped = mean(((ratio - 1).abs() > config.clip).float())
     return {"loss": loss, "policy_loss": policy_loss, "value_loss": value_loss, "entropy": spread, "kl": kl, "clipped": clipped}
 
 
@@ -506,27 +579,35 @@ def loss_of(
 
 @torch.inference_mode()
 def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]]:
-    """Play one greedy episode in each environment of `env`; per episode: return, length and the game's own metrics."""
+    """Play one greedy episode in each row of `env`; per episode: return, length and the game's own metrics.
+
+    Where seats take turns: games against fixed bots, with a score for each and a rating.
+    """
+    device = state.rollout.obs.device
+
+    def best(seen: Tensor, mask: Tensor | None, memory: Memory = ()) -> tuple[Tensor, Memory]:
+        seen = state.obs_moments.normalize(seen) if state.obs_moments is not None else seen.to(state.rollout.obs.dtype)
+        output, _, memory = state.net(_as_input(seen), memory)
+        return state.actions.best(output, mask), memory
+
+    if env.form.seats > 1:
+        policy = selfplay.as_bot(lambda seen, mask: best(seen, mask)[0], device)
+        return selfplay.rate(env, seed, policy, selfplay.bots_of(env.game))
     obs, info = env.reset(seed=seed)
     memory = state.net.initial(env.num_envs)
     result: dict[str, NDArray[np.float64]] = {}
     waiting = np.ones(env.num_envs, bool)
-    device = state.rollout.obs.device
     while waiting.any():
-        seen = torch.from_numpy(obs).to(device)
-        seen = state.obs_moments.normalize(seen) if state.obs_moments is not None else seen.to(state.rollout.obs.dtype)
         mask = info.get("action_mask")
-        output, _, memory = state.net(_as_input(seen), memory)
-        action = state.actions.best(output, None if mask is None else torch.from_numpy(mask).to(device))
+        mask = None if mask is None else torch.from_numpy(mask).to(device)
+        action, memory = best(torch.from_numpy(obs).to(device), mask, memory)
         obs, _, terminated, truncated, info = env.step(_for_env(action, env))
         if "_final_info" in info:
             first = info["_final_info"] & waiting
             waiting &= ~first
             for name, values in info["final_info"].items():
                 result.setdefault(name, np.zeros(env.num_envs))[first] = values[first]
-            if memory:
-                alive = torch.from_numpy(~(terminated | truncated)).to(device)[:, None]
-                memory = tuple(part * alive for part in memory)
+            memory = cleared(memory, torch.from_numpy(terminated | truncated).to(device).float())
     return result
 
 
@@ -543,16 +624,16 @@ _COUNTERS = ("env_steps", "updates", "episodes", "iterations")
 def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Everything that the rest of the run depends on: arrays and plain numbers."""
     tensors = {f"net.{k}": v for k, v in state.net.state_dict().items()}
-    tensors |= {"optimizer.mean": state.optimizer.mean, "optimizer.square": state.optimizer.square}
+    tensors |= {f"optimizer.{name}": getattr(state.optimizer, name) for name in ("mean", "square", "steps")}
     tensors |= {f"memory.{i}": part for i, part in enumerate(state.memory)}
     for name, found in (("obs_moments", state.obs_moments), ("return_moments", state.return_moments)):
         tensors |= {} if found is None else {f"{name}.{k}": v for k, v in found.state().items()}
-    tensors |= {"generator": state.generator.get_state(), "returns": state.returns}
+    tensors |= {f"opponents.{i:04}": part for i, part in enumerate(state.opponents.past if state.opponents else ())}
+    tensors |= {f"generator.{i}": generator.get_state() for i, generator in enumerate(state.generators)}
+    tensors["returns"] = state.returns
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    if state.mask is not None:
-        arrays["mask"] = state.mask
     arrays |= {f"env.{k}": v for k, v in env.state().items()}
-    return arrays, {name: getattr(state, name) for name in _COUNTERS} | {"optimizer_steps": state.optimizer.steps}
+    return arrays, {name: getattr(state, name) for name in _COUNTERS}
 
 
 def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any]) -> None:
@@ -565,21 +646,26 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
     def tensors(prefix: str) -> dict[str, Tensor]:
         return {k: torch.from_numpy(np.array(v)).to(device) for k, v in part(prefix).items()}
 
+    for name in _COUNTERS:
+        setattr(state, name, numbers[name])
     state.net.load_state_dict(tensors("net."))
-    moments = tensors("optimizer.")
-    state.optimizer.mean, state.optimizer.square = moments["mean"], moments["square"]
-    state.optimizer.steps = numbers["optimizer_steps"]
+    for name, tensor in tensors("optimizer.").items():
+        getattr(state.optimizer, name).copy_(tensor)
     state.memory = tuple(tensor for _, tensor in sorted(tensors("memory.").items()))
     for name, found in (("obs_moments", state.obs_moments), ("return_moments", state.return_moments)):
         if found is not None:
             found.load(tensors(f"{name}."))
+    if state.opponents is not None:
+        state.opponents.past = [tensor for _, tensor in sorted(tensors("opponents.").items())]
     state.returns = torch.from_numpy(np.array(arrays["returns"])).to(device)
-    state.generator.set_state(torch.from_numpy(np.array(arrays["generator"])))
-    for name in _COUNTERS:
-        setattr(state, name, numbers[name])
-    state.mask = np.array(arrays["mask"]) if "mask" in arrays else None
-    state.obs = env.load_state(part("env."))
+    for i, generator in enumerate(state.generators):
+        kept = arrays.get(f"generator.{i}")
+        if kept is not None and len(kept) == len(generator.get_state()):
+            generator.set_state(torch.from_numpy(np.array(kept)))
+        else:  # another kind of device, or another number of groups
+            generator.manual_seed(_generator(device, state.env_steps, i + 1).initial_seed())
+    env.load_state(part("env."))
     if not env.restores:  # its episodes began anew
-        state.obs, info = env.reset(seed=np.random.SeedSequence([state.env_steps]).generate_state(env.num_envs).tolist())
-        state.mask, state.memory = info.get("action_mask"), state.net.initial(env.num_envs)
+        env.reset(seed=_seeds([state.env_steps], env.num_envs))
+        state.memory = state.net.initial(env.num_envs)
         state.returns.zero_()

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,6 +10,7 @@ import tyro
 from rich.progress import TextColumn
 
 from hotlap import flags
+from hotlap.errors import UsageError
 from hotlap.record import find
 from hotlap.verbs.output import Switch, bar, err, show
 
@@ -40,16 +42,21 @@ class Train:
     """Iterations between evaluations; 0: only at the end."""
     evaluation_episodes: int = 200
     """Greedy episodes per evaluation."""
+    wandb: str | None = None
+    """Log to this project of Weights & Biases too (pip install wandb)."""
     json: Switch = False
     """Print one JSON document."""
 
 
 def train(args: Any) -> int:
     from hotlap.report.document import document
+    from hotlap.train.loop import Options
     from hotlap.train.loop import train as run_training
 
     system = flags.system(args.target, args.algo or (flags.saved_algorithm(args.resume) if args.resume else None))
     config = flags.checked(args.config)
+    if args.wandb and find_spec("wandb") is None:
+        raise UsageError("--wandb needs Weights & Biases: pip install wandb")
     started = time.monotonic()
     resume = find(args.resume) if args.resume else None
     if resume and not (resume / "checkpoint.safetensors").exists():
@@ -59,8 +66,11 @@ def train(args: Any) -> int:
         last = {"steps": 0.0, "time": time.monotonic()}
 
         def report(shown: dict[str, float]) -> None:
+            if "layout" in shown:
+                err.print(f"environments in {shown['layout']}", highlight=False, soft_wrap=True)
             if "evaluating" in shown:
                 progress.update(task, completed=0, total=None, shown=f"evaluating {shown['evaluating']} episodes")
+            if "env_steps" not in shown:
                 return
             now = time.monotonic()
             rate = (shown["env_steps"] - last["steps"]) / max(now - last["time"], 1e-9) if last["steps"] else 0.0
@@ -74,11 +84,11 @@ def train(args: Any) -> int:
             config,
             out=args.out,
             resume=resume,
-            checkpoint_seconds=args.checkpoint_seconds,
-            evaluate_every=args.evaluate_every,
-            evaluation_episodes=args.evaluation_episodes,
+            options=Options(args.checkpoint_seconds, args.evaluate_every, args.evaluation_episodes, args.wandb),
             on_progress=report,
         )
+    if run is None:  # another process keeps the record
+        return 0
     if run.header["status"] == "interrupted":
         err.print(f"Stopped. Go on with: hotlap train {system.name} --resume {run.path}", soft_wrap=True)
     doc = document(run)

@@ -1,0 +1,124 @@
+"""Data-parallel training: several processes, started by torchrun, that learn as one.
+
+    torchrun --nproc-per-node 2 -m hotlap train CartPole-v1
+
+Each has its share of the environments and of every minibatch; gradients, and the moments by which advantages are normalised,
+are those of all. Process 0 keeps the record. In a single process everything here does nothing.
+"""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from safetensors.numpy import load as unpack
+from safetensors.numpy import save as pack
+from torch import Tensor
+
+
+def world() -> int:
+    """How many processes train together."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Which of them this is."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def join(config: Any) -> Any:
+    """Meet the other processes that torchrun started; returns this process's share of the config."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        return config
+    for name in ("num_envs", "minibatch"):
+        if not hasattr(config, name):
+            raise ValueError("only PPO trains in several processes")
+        if getattr(config, name) % count:
+            raise ValueError(
+                f"{name.replace('_', '-')} must be a multiple of the {count} processes, not {getattr(config, name)}"
+            )
+    device = config.device
+    if device == "cuda":
+        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+        torch.cuda.set_device(device)
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    return replace(config, num_envs=config.num_envs // count, minibatch=config.minibatch // count, device=device)
+
+
+def leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def mean(tensor: Tensor) -> Tensor:
+    """In place: the mean over all processes."""
+    if dist.is_initialized():
+        dist.all_reduce(tensor)
+        tensor.div_(dist.get_world_size())
+    return tensor
+
+
+def total(tensor: Tensor) -> Tensor:
+    """In place: the sum over all processes."""
+    if dist.is_initialized():
+        dist.all_reduce(tensor)
+    return tensor
+
+
+def same(tensor: Tensor) -> None:
+    """In place: what process 0 has."""
+    if dist.is_initialized():
+        dist.broadcast(tensor, 0)
+
+
+def least(number: int, device: torch.device) -> int:
+    """The smallest of all processes' numbers."""
+    if not dist.is_initialized():
+        return number
+    found = torch.tensor([number], device=device)
+    dist.all_reduce(found, dist.ReduceOp.MIN)
+    return int(found)
+
+
+def any_of(*flags: bool, device: str = "cpu") -> list[bool]:
+    """Which flags are set in any process."""
+    if not dist.is_initialized():
+        return list(flags)
+    asked = torch.tensor([float(flag) for flag in flags], device=device)
+    dist.all_reduce(asked, dist.ReduceOp.MAX)
+    return [value > 0 for value in asked.tolist()]
+
+
+def gather(arrays: dict[str, NDArray[Any]], device: str = "cpu") -> dict[str, NDArray[Any]]:
+    """On process 0: its arrays, and those of the others under `rank1/` and so on."""
+    if not dist.is_initialized():
+        return arrays
+    own = torch.frombuffer(bytearray(pack({k: np.asarray(v, order="C") for k, v in arrays.items()})), dtype=torch.uint8)
+    sizes = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(world())]
+    dist.all_gather(sizes, torch.tensor([len(own)], device=device))
+    longest = max(int(size) for size in sizes)
+    padded = torch.zeros(longest, dtype=torch.uint8, device=device)
+    padded[: len(own)] = own
+    parts = [torch.empty_like(padded) for _ in range(world())]
+    dist.all_gather(parts, padded)
+    found = dict(arrays)
+    for number in range(1, world()):
+        other = unpack(parts[number][: int(sizes[number])].cpu().numpy().tobytes())
+        found |= {f"rank{number}/{name}": array for name, array in other.items()}
+    return found
+
+
+def own_part(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """What `gather` took from this process."""
+    saved = 1 + max((int(name[4:].partition("/")[0]) for name in arrays if name.startswith("rank")), default=0)
+    if saved != world():
+        raise ValueError(f"this run was trained by {saved} processes, not {world()}: resume it with as many")
+    prefix = f"rank{rank()}/"
+    if rank() == 0:
+        return {name: array for name, array in arrays.items() if not name.startswith("rank")}
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,181 @@
+"""What an iteration of PPO collected, and the minibatches that are made of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hotlap.train import fused, parallel
+from hotlap.train.nets import Memory
+
+Rows = dict[str, Any]  # tensors with a row per decision
+
+
+@dataclass
+class Turns:
+    """Of games whose seats take turns: who decides [T + 1, N], what everyone gets [T, N, seats], who was last [T, N]."""
+
+    seat: NDArray[np.int8]
+    rewards: NDArray[np.float32]
+    last: NDArray[np.int8]
+
+
+@dataclass
+class Rollout:
+    """Time-major: [horizon, rows, ...]; observations, masks and values have one step more."""
+
+    obs: Tensor
+    action: Tensor
+    logp: Tensor
+    value: Tensor
+    reward: Tensor
+    done: Tensor
+    advantage: Tensor
+    mask: Tensor | None
+    memory: Memory  # of the network, before the first step
+    in_place: bool  # whether environments write observations, masks and rewards here themselves
+    turns: Turns | None = None
+    valid: NDArray[np.bool_] | None = None  # decisions to learn from, if not all
+
+    @classmethod
+    def allocate(cls, config: Any, env: Any, actions: Any, memory: Memory, device: torch.device) -> "Rollout":
+        """For `config.horizon` steps: views of the environments' own arrays where they have one for each step."""
+        steps, rows, rings = config.horizon, env.num_envs, env.rings
+        kind = torch.from_numpy(rings["obs"][:0]).dtype
+        wanted = torch.float32 if config.normalize_obs or kind.is_floating_point else kind
+        in_place = env.depth == steps + 1 and device.type == "cpu" and kind == wanted and not config.normalize_obs
+
+        def zeros(*shape: int, kind: torch.dtype = torch.float32) -> Tensor:
+            return torch.zeros(shape, dtype=kind, device=device)
+
+        def ring(name: str, kind: torch.dtype) -> Tensor:
+            return torch.from_numpy(rings[name]) if in_place else zeros(steps + 1, *rings[name].shape[1:], kind=kind)
+
+        turns = None
+        if env.form.seats > 1:
+            turns = Turns(
+                rings["seat"] if in_place else np.zeros((steps + 1, rows), np.int8),
+                rings["rewards"][1:] if in_place else np.zeros((steps, rows, env.form.seats), np.float32),
+                np.zeros((steps, rows), np.int8),
+            )
+        return cls(
+            obs=ring("obs", wanted),
+            action=zeros(steps, rows, *actions.shape, kind=actions.dtype),
+            logp=zeros(steps, rows),
+            value=zeros(steps + 1, rows),
+            reward=ring("reward", torch.float32)[1:],
+            done=zeros(steps, rows),
+            advantage=zeros(steps, rows),
+            mask=ring("mask", torch.bool) if env.engine.masked else None,
+            memory=memory,
+            in_place=in_place,
+            turns=turns,
+            valid=np.ones((steps, rows), bool) if env.form.seats > 1 or env.form.agents > 1 else None,
+        )
+
+    def rows(self) -> Rows:
+        """What is learned from, [horizon, rows, ...]."""
+        parts = {
+            "obs": self.obs[:-1],
+            "action": self.action,
+            "logp": self.logp,
+            "value": self.value[:-1],
+            "advantage": self.advantage,
+        }
+        return parts if self.mask is None else {**parts, "mask": self.mask[:-1]}
+
+
+def minibatches(
+    rollout: Rollout, config: Any, generator: torch.Generator, progress: float, by_hand: bool
+) -> Iterator[list[Rows]]:
+    """One pass over a rollout. A minibatch comes in `config.accumulate` parts of equal weight."""
+    if rollout.memory or config.sequences or config.prio_alpha:
+        for batch in _of_sequences(rollout, config, generator, progress):
+            yield [fused.prepare(config, part, len(part["gain"])) for part in batch] if by_hand else batch
+    else:
+        yield from _of_steps(rollout, config, generator, by_hand)
+
+
+def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand: bool) -> Iterator[list[Rows]]:
+    """Decisions in random order."""
+    whole = {name: part.flatten(0, 1) for name, part in rollout.rows().items()}
+    count, device = len(whole["advantage"]), whole["advantage"].device
+    if rollout.valid is None:
+        order = torch.randperm(count, generator=generator, device=device)
+    else:
+        valid = torch.from_numpy(np.flatnonzero(rollout.valid)).to(device)
+        count = parallel.least(len(valid), device)
+        order = valid[torch.randperm(len(valid), generator=generator, device=device)]
+    size = min(count, config.minibatch) // config.accumulate * config.accumulate
+    if not size:
+        return
+    mixed = {name: part[order] for name, part in whole.items()}
+    mixed |= _goals(config, mixed["advantage"], mixed["value"], size)
+    step = size // config.accumulate
+    if by_hand:  # for all minibatches at once
+        mixed = fused.prepare(config, mixed, step)
+    for begin in range(0, count - size + 1, size):
+        yield [{name: part[at : at + step] for name, part in mixed.items()} for at in range(begin, begin + size, step)]
+
+
+def _of_sequences(rollout: Rollout, config: Any, generator: torch.Generator, progress: float) -> Iterator[list[Rows]]:
+    """Whole sequences of some rows of the vector; with `prio_alpha`, those with large advantages more often."""
+    columns, device = rollout.advantage.shape[1], rollout.advantage.device
+    size = min(columns, config.minibatch // config.horizon)
+    step = size // config.accumulate
+    order = torch.randperm(columns, generator=generator, device=device)
+    chance = None
+    if config.prio_alpha:
+        weight = rollout.advantage.abs().mean(0) ** config.prio_alpha
+        chance = (weight + 1e-6) / (weight + 1e-6).sum()
+    for begin in range(0, columns - size + 1, size):
+        chosen, correction = order[begin : begin + size], None
+        if chance is not None:
+            chosen = torch.multinomial(chance, size, replacement=True, generator=generator)
+            beta = config.prio_beta + progress * (1 - config.prio_beta)
+            correction = (columns * chance[chosen]) ** -beta
+        yield _sequences(rollout, config, chosen, correction, step)
+
+
+def _sequences(rollout: Rollout, config: Any, chosen: Tensor, correction: Tensor | None, step: int) -> list[Rows]:
+    parts = {name: part[:, chosen] for name, part in rollout.rows().items()}
+    weight = None
+    if rollout.valid is not None:
+        weight = torch.from_numpy(rollout.valid).to(chosen.device)[:, chosen].float()
+    times, columns = parts["advantage"].shape
+    goals = _goals(config, parts["advantage"].flatten(), parts["value"].flatten(), times * columns, weight)
+    parts |= {name: part.view(times, columns) for name, part in goals.items()}
+    if correction is not None:
+        parts["gain"] = parts["gain"] * correction
+    if weight is not None:
+        parts["weight"] = weight
+    found = []
+    for begin in range(0, columns - step + 1, step):
+        some = slice(begin, begin + step)
+        rows: Rows = {name: part[:, some].flatten(0, 1) for name, part in parts.items()}
+        if rollout.memory:
+            rows["obs"], rows["done"] = parts["obs"][:, some], rollout.done[:, chosen[some]]
+            rows["memory"] = tuple(part[chosen[some]] for part in rollout.memory)
+        found.append(rows)
+    return found
+
+
+def _goals(config: Any, advantage: Tensor, value: Tensor, size: int, weight: Tensor | None = None) -> Rows:
+    """What values should be, and what actions were worth: advantages, brought to a common scale in each minibatch of `size`."""
+    whole = len(advantage) // size * size
+    goal, parts = (advantage + value)[:whole], advantage[:whole].view(-1, size)
+    if config.normalize_advantage and size * parallel.world() > 1:
+        if weight is not None or parallel.world() > 1:
+            counted = torch.ones_like(parts) if weight is None else weight.view(-1, size)
+            sums = parallel.total(torch.stack([counted.sum(1), (parts * counted).sum(1), (parts**2 * counted).sum(1)]))
+            mean = (sums[1] / sums[0].clamp(min=1))[:, None]
+            square = (sums[2][:, None] - sums[0][:, None] * mean**2).clamp(min=0)
+            deviation = (square / (sums[0][:, None] - 1).clamp(min=1)).sqrt()
+        else:
+            deviation, mean = torch.std_mean(parts, 1, keepdim=True)
+        parts = (parts - mean) / (deviation + 1e-8)
+    return {"goal": goal, "gain": parts.flatten()}

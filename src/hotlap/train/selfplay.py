@@ -1,0 +1,136 @@
+"""Self-play in games whose seats take turns: past policies as opponents, and a rating against fixed bots.
+
+In most games every seat is played, and learned from, by the present policy. In some (`opponent_share`) one seat is, in turn of
+the games, and the others by a past policy, drawn anew for each iteration.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from torch import Tensor, nn
+
+ANCHOR = 1000.0  # the rating of who plays at random
+SPREAD = 400.0  # so much more is ten times the odds
+
+Bot = Callable[[NDArray[Any], NDArray[np.bool_], np.random.Generator], NDArray[np.int64]]
+
+
+class Opponents:
+    """Past policies. `net` is a network like the learner's, of which `flat` are all parameters."""
+
+    def __init__(self, net: nn.Module, flat: nn.Parameter, size: int, share: float, num_envs: int, seats: int) -> None:
+        self.net, self.flat, self.size = net, flat, size
+        self.past: list[Tensor] = []
+        self._against = np.arange(num_envs) >= round((1 - share) * num_envs)  # games against a past policy
+        self._seat = np.arange(num_envs) % seats  # the learner's seat in those
+
+    def add(self, flat: Tensor) -> None:
+        """Keep the present policy; the oldest but the first goes, so that the pool spans the whole training."""
+        self.past.append(flat.detach().clone())
+        if len(self.past) > self.size:
+            del self.past[1]
+
+    def draw(self, seed: int, iteration: int) -> None:
+        """Choose who plays in this iteration."""
+        chosen = np.random.default_rng([seed, iteration]).integers(len(self.past))
+        self.flat.data.copy_(self.past[chosen])
+
+    def learner(self, seat: NDArray[np.int8]) -> NDArray[np.bool_]:
+        """Which decisions [..., num_envs] are the present policy's."""
+        own: NDArray[np.bool_] = ~self._against | (seat == self._seat)
+        return own
+
+    def scores(self, returns: NDArray[Any], rows: NDArray[np.bool_]) -> list[float]:
+        """Of games [rows] against a past policy: 1 where the learner won, 0 where it lost."""
+        chosen = np.flatnonzero(rows & self._against)
+        return [score(returns[i], int(self._seat[i])) for i in chosen]
+
+
+def score(returns: NDArray[Any], seat: int) -> float:
+    """1 for a win, 0 for a loss, by how many of the other seats were beaten; a tie is half a win."""
+    others = np.delete(returns, seat)
+    return float(np.mean(np.where(returns[seat] > others, 1.0, np.where(returns[seat] == others, 0.5, 0.0))))
+
+
+# -- bots and ratings --
+
+
+def play_at_random(obs: NDArray[Any], mask: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+    chosen: NDArray[np.int64] = (rng.random(mask.shape) * mask).argmax(1)
+    return chosen
+
+
+def play_the_first(obs: NDArray[Any], mask: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+    chosen: NDArray[np.int64] = mask.argmax(1)
+    return chosen
+
+
+def bots_of(game: Any) -> dict[str, Bot]:
+    """Fixed players of a game: at random, the first legal move, and the game's own `bots`."""
+    return {"random": play_at_random, "first": play_the_first, **getattr(game, "bots", {})}
+
+
+def rating(scores: dict[str, NDArray[Any]], bots: dict[str, float]) -> float:
+    """The rating at which these scores (of games against bots of known rating) are what one expects.
+
+    One drawn game against each bot is added, so that who always wins has a rating too.
+    """
+
+    def surplus(own: float) -> float:
+        return sum(
+            float(np.sum(played)) + 0.5 - (len(played) + 1) / (1 + 10 ** ((bots[name] - own) / SPREAD))
+            for name, played in scores.items()
+        )
+
+    return float(brentq(surplus, ANCHOR - 20 * SPREAD, ANCHOR + 20 * SPREAD))
+
+
+def play(env: Any, seed: int, policy: Bot, bot: Bot) -> dict[str, NDArray[np.float64]]:
+    """One game in each environment: `policy` in seat i % seats of game i, `bot` in the others. Return, length and score."""
+    obs, info = env.reset(seed=seed)
+    rng = np.random.default_rng(seed)
+    own = np.arange(env.num_envs) % env.form.seats
+    result = {name: np.zeros(env.num_envs) for name in ("return", "length", "score")}
+    waiting = np.ones(env.num_envs, bool)
+    while waiting.any():
+        mask = info.get("action_mask")
+        mask = np.ones((env.num_envs, env.form.choices), bool) if mask is None else mask
+        mine = info["seat"] == own
+        action = np.zeros(env.num_envs, np.int64)
+        for player, rows in ((policy, mine), (bot, ~mine)):
+            if rows.any():
+                action[rows] = player(obs[rows], mask[rows], rng)
+        obs, _, _, _, info = env.step(action)
+        if "_final_info" in info:
+            first = info["_final_info"] & waiting
+            waiting &= ~first
+            for i in np.flatnonzero(first):
+                returns = info["final_info"]["returns"][i]
+                result["return"][i], result["score"][i] = returns[own[i]], score(returns, int(own[i]))
+                result["length"][i] = info["final_info"]["length"][i]
+    return result
+
+
+def rate(env: Any, seed: int, policy: Bot, bots: dict[str, Bot]) -> dict[str, NDArray[np.float64]]:
+    """Play against every bot: all games, and the rating, where playing at random is 1000."""
+    known = {"random": ANCHOR}
+    for name, bot in bots.items():
+        if name != "random":
+            known[name] = rating({"random": play(env, seed, bot, bots["random"])["score"]}, known)
+    games = {name: play(env, seed, policy, bot) for name, bot in bots.items()}
+    found = {column: np.concatenate([game[column] for game in games.values()]) for column in ("return", "length", "score")}
+    return {**found, "rating": np.array([rating({name: game["score"] for name, game in games.items()}, known)])}
+
+
+def as_bot(choose: Callable[[Tensor, Tensor], Tensor], device: torch.device) -> Bot:
+    """A network's best moves, as a player."""
+
+    def best(obs: NDArray[Any], mask: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = choose(torch.from_numpy(obs).to(device), torch.from_numpy(mask).to(device)).cpu().numpy()
+        return found
+
+    return best
