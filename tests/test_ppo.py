@@ -179,10 +179,10 @@ def test_the_gradient_by_hand_equals_autograds(shared, activation, changes):
     expected["loss"].backward()
     autograd = state.flat.grad.clone()
     with torch.no_grad():
-        output, value = state.fused.forward(batch["obs"])
+        output, value = state.by_hand.forward(batch["obs"])
         ready = prepare(config, batch, 48)
         to_logits, to_value, parts = ppo.gradients(config, ready, output, value, config.entropy, True)
-        state.fused.backward(to_logits, to_value)
+        state.by_hand.backward(to_logits, to_value)
     torch.testing.assert_close(state.flat.grad, autograd, rtol=1e-4, atol=1e-6)
     for name, part in expected.items():
         torch.testing.assert_close(parts[name], part.detach(), rtol=1e-4, atol=1e-6)
@@ -212,7 +212,7 @@ def test_learning_sees_what_acting_saw(memory):
         ppo.collect(state, config, with_env, StageClock(), ppo.Metrics())
     assert state.rollout.done.sum() > 2
     seen = 0
-    for (batch,) in minibatches(state.rollout, config, torch.Generator(), 0.0, by_hand=False):
+    for (batch,) in minibatches(state.rollout, config, torch.Generator(), 0.0, by_hand=None):
         output, value = ppo.forward(state.net, batch)
         logp, _ = state.actions.evaluate(output, batch["action"])
         torch.testing.assert_close(logp, batch["logp"], atol=1e-5, rtol=1e-4)

@@ -108,7 +108,9 @@ class Together:
 def _spaces(game: Any) -> tuple[Any, Any]:
     seen = [game.observation_space(agent) for agent in game.possible_agents]
     actions = [game.action_space(agent) for agent in game.possible_agents]
-    seen = [space["observation"] if isinstance(space, spaces.Dict) and "observation" in space.spaces else space for space in seen]
+    seen = [
+        space["observation"] if isinstance(space, spaces.Dict) and "observation" in space.spaces else space for space in seen
+    ]
     if any(space != seen[0] for space in seen) or any(space != actions[0] for space in actions):
         raise ValueError("the players of a game must have equal observation and action spaces")
     if not isinstance(seen[0], spaces.Box):

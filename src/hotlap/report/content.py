@@ -193,6 +193,8 @@ def _evaluation_section(doc: dict[str, Any]) -> Table:
         low, high = evaluation[interval]
         rows.append((label, f"{evaluation[mean]:.2f}", f"{low:.2f} to {high:.2f}"))
     rows.append(("length", f"{evaluation['mean_length']:.0f}", ""))
+    if "rating" in evaluation:
+        rows.append(("rating", f"{evaluation['rating']:.0f}", "against bots; playing at random is 1000"))
     note = f"greedy play, {evaluation['episodes']} episodes"
     return Table("Evaluation", ("per episode", ">mean", ">95% interval"), rows, note)
 

@@ -55,10 +55,16 @@ class Discrete:
     def evaluate(self, logits: Tensor, action: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logarithm of the actions' probability [B], and the entropy [B]."""
         parts = self._parts(logits, mask)
-        columns = action.unbind(-1) if self.shape else (action,)
-        chosen = [logp.gather(-1, column[:, None])[:, 0] for logp, column in zip(parts, columns, strict=True)]
         entropy = [-(logp.exp() * logp.clamp(min=-1e9)).sum(-1) for logp in parts]
-        return _sum(chosen), _sum(entropy)
+        return self._chosen(parts, action), _sum(entropy)
+
+    def likelihood(self, logits: Tensor, action: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The first of what `evaluate` gives."""
+        return self._chosen(self._parts(logits, mask), action)
+
+    def _chosen(self, parts: list[Tensor], action: Tensor) -> Tensor:
+        columns = action.unbind(-1) if self.shape else (action,)
+        return _sum([logp.gather(-1, column[:, None])[:, 0] for logp, column in zip(parts, columns, strict=True)])
 
     def _parts(self, logits: Tensor, mask: Tensor | None) -> list[Tensor]:
         if mask is not None:
@@ -98,6 +104,9 @@ class Gaussian:
         mean, log_std = output.chunk(2, -1)
         z = (action - mean) * (-log_std).exp()
         return -(0.5 * z**2 + log_std + _LOG_SQRT_2PI).sum(-1), (log_std + 0.5 + _LOG_SQRT_2PI).sum(-1)
+
+    def likelihood(self, output: Tensor, action: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.evaluate(output, action, mask)[0]
 
 
 Actions = Discrete | Gaussian

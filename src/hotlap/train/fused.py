@@ -1,16 +1,21 @@
-"""PPO's gradient by hand, for feed-forward networks that choose one of some discrete actions.
+"""PPO's gradient by hand, for networks without convolutions, or LSTM cells after one, that choose one of some discrete actions.
 
 On small networks autograd, and an optimizer that walks over parameters, take several times longer than the arithmetic. Here the
 parameters and their gradients are one vector each, of which every layer has its views; a minibatch is some seventy plain
 operations; clipping and Adam see one vector. The result equals autograd's on `ppo.loss_of` within float tolerance, by test.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from hotlap.train.nets import Policy
+from hotlap.train import lstm
+from hotlap.train.fast import Lanes, half_tanh_
+from hotlap.train.nets import Cell, Memory, Policy
 
 _tanh_backward = torch.ops.aten.tanh_backward.default
 _relu_backward = torch.ops.aten.threshold_backward.default
@@ -21,13 +26,16 @@ def flatten(net: nn.Module) -> nn.Parameter:
     own = list(net.parameters())
     flat = nn.Parameter(torch.cat([p.detach().flatten() for p in own]))
     flat.grad = torch.zeros_like(flat)
-    begin = 0
-    for p in own:
-        end = begin + p.numel()
-        p.data = flat.data[begin:end].view(p.shape)
-        p.grad = flat.grad[begin:end].view(p.shape)
-        begin = end
+    for p, data, gradient in zip(own, _views(net, flat.data), _views(net, flat.grad), strict=True):
+        p.data, p.grad = data, gradient
     return flat
+
+
+def _views(net: nn.Module, vector: Tensor) -> list[Tensor]:
+    """Of a vector: a part for each parameter, in its shape."""
+    own = list(net.parameters())
+    parts = torch.split(vector, [p.numel() for p in own])
+    return [part.view(p.shape) for part, p in zip(parts, own, strict=True)]
 
 
 class _Layer:
@@ -35,31 +43,43 @@ class _Layer:
 
     __slots__ = ("bias", "bias_grad", "transposed", "weight", "weight_grad")
 
-    def __init__(self, linear: nn.Linear) -> None:
-        assert linear.weight.grad is not None and linear.bias.grad is not None
+    def __init__(self, linear: nn.Linear, gradient: dict[Tensor, Tensor]) -> None:
         self.weight, self.bias = linear.weight.detach(), linear.bias.detach()
         self.transposed = self.weight.t()
-        self.weight_grad, self.bias_grad = linear.weight.grad, linear.bias.grad
+        self.weight_grad, self.bias_grad = gradient[linear.weight], gradient[linear.bias]
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.addmm(self.bias, x, self.transposed)
+    def forward(self, x: Tensor, times: int = 1) -> Tensor:
+        return torch.addmm(self.bias, x, self.transposed, beta=times, alpha=times)
 
     def backward(self, gradient: Tensor, x: Tensor) -> None:
         torch.mm(gradient.t(), x, out=self.weight_grad)
         torch.sum(gradient, 0, out=self.bias_grad)
 
+    def add_backward(self, gradient: Tensor, x: Tensor) -> None:
+        self.weight_grad.addmm_(gradient.t(), x)
+        self.bias_grad.add_(gradient.sum(0))
+
+
+def _gradients(net: nn.Module, vector: Tensor) -> dict[Tensor, Tensor]:
+    return dict(zip(net.parameters(), _views(net, vector), strict=True))
+
 
 class FusedPolicy:
     """The forward and backward pass of a `Policy` whose parameters were flattened."""
+
+    CACHED = 1 << 18  # numbers that a layer's output may have to stay in the cache until it is used again
 
     @staticmethod
     def fits(net: Policy) -> bool:
         return net.encoder is None and net.memory is None and net.log_std is None
 
-    def __init__(self, net: Policy) -> None:
-        self._actor, self._critic = _trunk_of(net.actor), _trunk_of(net.critic) if net.critic is not None else None
+    def __init__(self, net: Policy, gradient: Tensor) -> None:
+        places = _gradients(net, gradient)
+        self._actor = _trunk_of(net.actor, places)
+        self._critic = _trunk_of(net.critic, places) if net.critic is not None else None
         self._tanh = isinstance(net.actor[1], nn.Tanh)
-        self._action, self._value = _Layer(net.action), _Layer(net.value)
+        self._action, self._value = _Layer(net.action, places), _Layer(net.value, places)
+        self.cached_rows = max(1, self.CACHED // max(len(layer.bias) for layer in self._actor))
 
     def logits(self, obs: Tensor) -> Tensor:
         """Of the actor alone, [B, actions]."""
@@ -83,25 +103,187 @@ class FusedPolicy:
             self._back(self._actor, self._actor_seen, gradient)
             self._back(self._critic, self._critic_seen, values.mm(self._value.weight))
 
+    def on(self, rows: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Logits and values of a minibatch."""
+        return self.forward(rows["obs"])
+
     def _run(self, layers: list[_Layer], x: Tensor) -> list[Tensor]:
-        seen = [x]
-        for layer in layers:
-            x = layer.forward(x)
-            x = x.tanh_() if self._tanh else x.relu_()
-            seen.append(x)
-        return seen
+        return _run(layers, x, self._tanh)
 
     def _back(self, layers: list[_Layer], seen: list[Tensor], gradient: Tensor) -> None:
-        for number in range(len(layers) - 1, -1, -1):
-            out = seen[number + 1]
-            gradient = _tanh_backward(gradient, out) if self._tanh else _relu_backward(gradient, out, 0)
-            layers[number].backward(gradient, seen[number])
-            if number:
-                gradient = gradient.mm(layers[number].weight)
+        for number, layer, to_layer in _back(layers, seen, gradient, self._tanh):
+            layer.backward(to_layer, seen[number])
 
 
-def _trunk_of(trunk: nn.Sequential) -> list[_Layer]:
-    return [_Layer(module) for module in trunk if isinstance(module, nn.Linear)]
+class FusedRecurrent:
+    """A `Policy` with LSTM cells, on whole sequences, which are split over lanes (see `fast.Lanes`)."""
+
+    CACHED_ROWS = 512  # of a lane when acting
+
+    @staticmethod
+    def fits(net: Policy) -> bool:
+        cells = isinstance(net.memory, Cell) and isinstance(net.memory.cell, nn.LSTMCell)
+        return cells and net.encoder is None and net.log_std is None and net.value.weight.device.type == "cpu"
+
+    def __init__(self, net: Policy, gradient: Tensor, lanes: Lanes) -> None:
+        self._gradient, self._lanes = gradient, lanes
+        self._places = [gradient, *(torch.zeros_like(gradient) for _ in range(lanes.count - 1))]
+        self._parts = [_Sequences(net, place) for place in self._places]
+        self._split: list[slice] = []
+
+    def act(self, obs: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Memory]:
+        """One step: logits [batch, actions], values [batch] and the new memory."""
+        (h, c), weights = memory, self._parts[0].weights()
+        heads, new_h, new_c = obs.new_empty(len(obs), len(weights.heads)), torch.empty_like(h), torch.empty_like(c)
+
+        def step(rows: slice) -> None:
+            for begin in range(rows.start, rows.stop, self.CACHED_ROWS):
+                some = slice(begin, min(rows.stop, begin + self.CACHED_ROWS))
+                self._parts[0].step(weights, obs[some], h[some], c[some], heads[some], new_h[some], new_c[some])
+
+        self._lanes.run([partial(step, rows) for rows in self._lanes.split(len(obs))])
+        return heads[:, :-1], heads[:, -1], (new_h, new_c)
+
+    def on(self, rows: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Logits and values of a minibatch of sequences: `obs` [time, batch, ...], rows of the results are time-major."""
+        self._split = self._lanes.split(rows["obs"].shape[1])
+        (h, c), weights = rows["memory"], self._parts[0].weights()
+        jobs = [
+            partial(part.forward, weights, rows["obs"][:, own], rows["done"][:, own], h[own], c[own])
+            for part, own in zip(self._parts, self._split, strict=False)
+        ]
+        heads = torch.cat(self._lanes.run(jobs), 1).flatten(0, 1)
+        return heads[:, :-1], heads[:, -1]
+
+    def backward(self, logits: Tensor, values: Tensor) -> None:
+        """Put the gradient of the parameters in its place, from those of the logits and of the values."""
+        heads = torch.cat((logits, values[:, None]), 1).view(-1, self._split[-1].stop, logits.shape[1] + 1)
+        jobs = [partial(part.backward, heads[:, own]) for part, own in zip(self._parts, self._split, strict=False)]
+        self._lanes.run(jobs)
+        for place in self._places[1 : len(jobs)]:
+            self._gradient.add_(place)
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """As they are multiplied with: the cells' (see `lstm.ready`), and those of actions and value as one."""
+
+    ih: Tensor
+    hh: Tensor
+    bias: Tensor
+    heads: Tensor
+    heads_bias: Tensor
+
+    def gates(self, x: Tensor, h: Tensor, out: Tensor | None = None) -> Tensor:
+        return torch.addmm(self.bias, x, self.ih.t(), out=out).addmm_(h, self.hh.t())
+
+
+class _Sequences:
+    """A lane's sequences. A step's numbers are used while they are in the cache."""
+
+    def __init__(self, net: Policy, gradient: Tensor) -> None:
+        assert isinstance(net.memory, Cell)
+        places = _gradients(net, gradient)
+        self._gradient, self._cell = gradient, net.memory.cell
+        self._trunk, self._tanh = _trunk_of(net.actor, places), isinstance(net.actor[1], nn.Tanh)
+        self._action, self._value = _Layer(net.action, places), _Layer(net.value, places)
+        cell = self._cell
+        self._to_ih, self._to_hh = places[cell.weight_ih], places[cell.weight_hh]
+        self._to_biases = places[cell.bias_ih], places[cell.bias_hh]
+
+    def weights(self) -> _Weights:
+        cell, heads = self._cell, (self._action, self._value)
+        parts = (cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh)
+        ih, hh, bias = (lstm.ready(part, cell.hidden_size) for part in parts)
+        return _Weights(ih, hh, bias, torch.cat([head.weight for head in heads]), torch.cat([head.bias for head in heads]))
+
+    def step(self, weights: _Weights, obs: Tensor, h: Tensor, c: Tensor, heads: Tensor, new_h: Tensor, new_c: Tensor) -> None:
+        gates = weights.gates(_run(self._trunk, obs, self._tanh)[-1], h)
+        new_c.copy_(lstm.step(gates, c, torch.empty_like(c), new_h))
+        torch.addmm(weights.heads_bias, new_h, weights.heads.t(), out=heads)
+
+    def forward(self, weights: _Weights, obs: Tensor, done: Tensor, h: Tensor, c: Tensor) -> Tensor:
+        """Logits and values [time, batch, actions + 1]; keeps what `backward` needs."""
+        steps, batch, units = len(obs), len(h), h.shape[1]
+        self._weights, self._alive = weights, (1.0 - done)[..., None]
+        self._features: list[list[Tensor]] = []
+        self._gates = obs.new_empty(steps, batch, 4 * units)
+        # The state before each step, and what new cells are seen through, and the output.
+        self._hidden, self._cells = (obs.new_empty(steps + 1, batch, units) for _ in range(2))
+        self._seen, self._out = (obs.new_empty(steps, batch, units) for _ in range(2))
+        self._hidden[0], self._cells[0] = h, c
+        heads = obs.new_empty(steps, batch, len(weights.heads))
+        for t in range(steps):
+            features = _run(self._trunk, obs[t], self._tanh)
+            self._features.append(features)
+            gates, out = weights.gates(features[-1], self._hidden[t], self._gates[t]), self._out[t]
+            fresh = lstm.step(gates, self._cells[t], self._seen[t], out)
+            torch.mul(fresh, self._alive[t], out=self._cells[t + 1])
+            torch.mul(out, self._alive[t], out=self._hidden[t + 1])
+            torch.addmm(weights.heads_bias, out, weights.heads.t(), out=heads[t])
+        return heads
+
+    def backward(self, to_heads: Tensor) -> None:
+        self._gradient.zero_()
+        cell, heads = self._cell, self._weights.heads
+        weight_ih, weight_hh = cell.weight_ih.detach(), cell.weight_hh.detach()
+        to_h, to_c, to_features = (torch.zeros_like(self._out[0]) for _ in range(3))
+        to_gates, to_bias = torch.empty_like(self._gates[0]), torch.zeros_like(self._weights.bias)
+        to_weight = torch.zeros_like(heads)
+        for t in range(len(self._out) - 1, -1, -1):
+            to_weight.addmm_(to_heads[t].t(), self._out[t])
+            to_h.mul_(self._alive[t]).addmm_(to_heads[t], heads)
+            to_c.mul_(self._alive[t])
+            lstm.back(self._gates[t], self._cells[t], self._seen[t], to_h, to_c, to_gates)
+            features = self._features[t]
+            self._to_ih.addmm_(to_gates.t(), features[-1])
+            self._to_hh.addmm_(to_gates.t(), self._hidden[t])
+            to_bias.add_(to_gates.sum(0))
+            torch.mm(to_gates, weight_hh, out=to_h)
+            torch.mm(to_gates, weight_ih, out=to_features)
+            for number, layer, to_layer in _back(self._trunk, features, to_features, self._tanh):
+                layer.add_backward(to_layer, features[number])
+        for place in self._to_biases:
+            place.copy_(to_bias)
+        self._action.weight_grad.copy_(to_weight[:-1])
+        self._value.weight_grad.copy_(to_weight[-1:])
+        total = to_heads.sum((0, 1))
+        self._action.bias_grad.copy_(total[:-1])
+        self._value.bias_grad.copy_(total[-1:])
+
+
+def compute_by_hand(net: Policy, flat: nn.Parameter, threads: int) -> FusedPolicy | FusedRecurrent | None:
+    """The network by hand, if that can be; `flat` are its parameters, and their gradient."""
+    assert flat.grad is not None
+    if FusedPolicy.fits(net):
+        return FusedPolicy(net, flat.grad)
+    if not FusedRecurrent.fits(net):
+        return None
+    torch.set_num_threads(1)  # of each lane
+    return FusedRecurrent(net, flat.grad, Lanes(threads))
+
+
+def _run(layers: list[_Layer], x: Tensor, tanh: bool) -> list[Tensor]:
+    """What each layer sees, and the output of the last."""
+    seen = [x]
+    for layer in layers:
+        x = half_tanh_(layer.forward(x, 2)) if tanh else layer.forward(x).relu_()
+        seen.append(x)
+    return seen
+
+
+def _back(layers: list[_Layer], seen: list[Tensor], gradient: Tensor, tanh: bool) -> Iterator[tuple[int, _Layer, Tensor]]:
+    """From the last layer to the first: its number, itself and the gradient of what it gives."""
+    for number in range(len(layers) - 1, -1, -1):
+        out = seen[number + 1]
+        gradient = _tanh_backward(gradient, out) if tanh else _relu_backward(gradient, out, 0)
+        yield number, layers[number], gradient
+        if number:
+            gradient = gradient.mm(layers[number].weight)
+
+
+def _trunk_of(trunk: nn.Sequential, places: dict[Tensor, Tensor]) -> list[_Layer]:
+    return [_Layer(module, places) for module in trunk if isinstance(module, nn.Linear)]
 
 
 class Adam:

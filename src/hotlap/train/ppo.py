@@ -28,7 +28,8 @@ from hotlap.train import parallel, selfplay
 from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
 from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
 from hotlap.train.config import Common, check
-from hotlap.train.fused import Adam, FusedPolicy, flatten, gradients
+from hotlap.train.fast import keep_memory
+from hotlap.train.fused import Adam, FusedPolicy, FusedRecurrent, compute_by_hand, flatten, gradients
 from hotlap.train.nets import Memory, Policy, pixel_scale
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import Rollout, Rows, minibatches
@@ -108,7 +109,7 @@ class State:
 
     net: Policy
     flat: nn.Parameter  # all parameters of the network, which has views of it
-    fused: FusedPolicy | None  # the network by hand, where that can be
+    by_hand: FusedPolicy | FusedRecurrent | None  # the network's gradient, where it can be computed so
     forward: Callable[..., Any]  # the network for acting, and its loss for learning; compiled if asked for
     assess: Callable[..., dict[str, Tensor]]
     actions: Actions
@@ -188,6 +189,7 @@ def start(config: Config, env: Any) -> State:
     validate(config)
     _check_game(config, env)
     torch.set_num_threads(config.torch_threads)
+    keep_memory()
     torch.manual_seed(config.seed)
     device = torch.device(config.device)
     actions = actions_of(env.single_action_space)
@@ -203,11 +205,13 @@ def start(config: Config, env: Any) -> State:
         )
         opponents.add(flat.data)
     plain = config.precision == "float32" and not config.compile
-    by_hand = plain and FusedPolicy.fits(net) and isinstance(actions, Discrete) and not actions.shape
+    by_hand: FusedPolicy | FusedRecurrent | None = None
+    if plain and isinstance(actions, Discrete) and not actions.shape:
+        by_hand = compute_by_hand(net, flat, config.torch_threads)
     return State(
         net=net,
         flat=flat,
-        fused=FusedPolicy(net) if by_hand else None,
+        by_hand=by_hand,
         forward=torch.compile(net) if config.compile else net,
         assess=torch.compile(assess) if config.compile else assess,
         actions=actions,
@@ -240,7 +244,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     progress = min(1.0, state.env_steps / config.total_steps)  # for the schedules
     with clock.stage(stages.COLLECT):
         collect(state, config, env, clock, metrics)
-    clock.count(ENV_STEPS, config.horizon * env.num_envs)
+    clock.count(ENV_STEPS, config.horizon * env.num_envs * parallel.world())
     with clock.stage(stages.ADVANTAGE):
         find_advantages(state, config)
     if config.anneal:
@@ -294,8 +298,8 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
                 times[group] += 1
                 _place(state, env, group, times[group])
     with clock.stage(stages.ACT):
-        if state.fused is not None:
-            _judge(state, state.fused)
+        if isinstance(state.by_hand, FusedPolicy):
+            _judge(state, state.by_hand)
         else:
             with _cast(config):
                 rollout.value[config.horizon] = state.forward(_as_input(rollout.obs[config.horizon]), state.memory)[1]
@@ -308,18 +312,20 @@ def act(state: State, config: Config, rows: slice, t: int, generator: torch.Gene
     whole = rows.stop - rows.start == rollout.action.shape[1]
     obs = rollout.obs[t] if whole else rollout.obs[t, rows]
     mask = None if rollout.mask is None else rollout.mask[t, rows]
-    if state.fused is not None:  # the likelihood and the value are asked for all steps at once, at the end
-        output = state.fused.logits(_as_input(obs))
+    later = isinstance(state.by_hand, FusedPolicy)  # the likelihood and the value are asked for all steps at once, at the end
+    if isinstance(state.by_hand, FusedPolicy):
+        output = state.by_hand.logits(_as_input(obs))
     else:
         memory = state.memory if whole else tuple(part[rows] for part in state.memory)
         with _cast(config):
-            output, rollout.value[t, rows], memory = state.forward(_as_input(obs), memory)
+            forward = state.by_hand.act if state.by_hand is not None else state.forward
+            output, rollout.value[t, rows], memory = forward(_as_input(obs), memory)
         _remember(state, rows, memory)
     if state.opponents is not None and rollout.turns is not None:
         others = np.flatnonzero(~state.opponents.learner(rollout.turns.seat[t]))
         index = torch.from_numpy(others).to(obs.device)
         output[index] = state.opponents.net(_as_input(obs[index]))[0]
-    if state.fused is not None:
+    if later:
         action = state.actions.choose(output, generator, mask)
     else:
         action, rollout.logp[t, rows] = state.actions.sample(output, generator, mask)
@@ -338,12 +344,17 @@ def _remember(state: State, rows: slice, memory: Memory) -> None:
 def _judge(state: State, fused: FusedPolicy) -> None:
     """How likely all actions of the rollout were, and how good its states."""
     rollout = state.rollout
-    logits, value = fused.forward(_as_input(rollout.obs.flatten(0, 1)))
-    rollout.value.copy_(value.view_as(rollout.value))
-    acted = rollout.action.flatten(0, 1)
-    mask = None if rollout.mask is None else rollout.mask[:-1].flatten(0, 1)
-    logp, _ = state.actions.evaluate(logits[: len(acted)], acted, mask)
-    rollout.logp.copy_(logp.view_as(rollout.logp))
+    steps, rows = rollout.action.shape
+    some = max(1, fused.cached_rows // rows)
+    for begin in range(0, steps + 1, some):
+        seen = rollout.obs[begin : begin + some]
+        logits, value = fused.forward(_as_input(seen.flatten(0, 1)))
+        rollout.value[begin : begin + some] = value.view(-1, rows)
+        acted = rollout.action[begin : begin + some].flatten()
+        if len(acted):
+            mask = None if rollout.mask is None else rollout.mask[begin : begin + some].flatten(0, 1)[: len(acted)]
+            logp = state.actions.likelihood(logits[: len(acted)], acted, mask)
+            rollout.logp[begin : begin + some] = logp.view(-1, rows)
 
 
 def _place(state: State, env: Any, group: int, t: int) -> None:
@@ -412,8 +423,8 @@ def _store(state: State, config: Config, env: Any, group: int, t: int, metrics: 
             won = state.opponents.scores(values, ended)
             metrics.episodes.setdefault("score_against_past", []).extend(won)
     state.episodes += finished
-    if state.memory:
-        _remember(state, rows, cleared(tuple(part[rows] for part in state.memory), done))
+    for part in state.memory:
+        part[rows][torch.from_numpy(np.flatnonzero(ended)).to(part.device)] = 0.0
 
 
 def cleared(memory: Memory, done: Tensor) -> Memory:
@@ -478,7 +489,7 @@ def learn(state: State, config: Config, clock: StageClock, progress: float) -> d
     losses: dict[str, list[Tensor]] = {name: [] for name in LOSSES}
     state.optimizer.skip.zero_()
     for _ in range(config.epochs):
-        batches = minibatches(state.rollout, config, state.generators[0], progress, state.fused is not None)
+        batches = minibatches(state.rollout, config, state.generators[0], progress, state.by_hand)
         with clock.stage(stages.SAMPLE):
             coming = next(batches, None)
         while (batch := coming) is not None:
@@ -508,13 +519,13 @@ def update(
     assert gradient is not None
     total = torch.zeros_like(gradient) if len(batch) > 1 else None
     for part in batch:
-        if state.fused is not None:
+        if state.by_hand is not None:
             with torch.no_grad():
                 with clock.stage(stages.LOSS):
-                    output, value = state.fused.forward(_as_input(part["obs"]))
+                    output, value = state.by_hand.on({**part, "obs": _as_input(part["obs"])})
                     to_logits, to_value, found = gradients(config, part, output, value, entropy_weight, losses is not None)
                 with clock.stage(stages.BACKWARD):
-                    state.fused.backward(to_logits, to_value)
+                    state.by_hand.backward(to_logits, to_value)
         else:
             with clock.stage(stages.LOSS):
                 found = state.assess(state.net, state.actions, config, part, entropy_weight)
@@ -613,7 +624,7 @@ def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]
 
 def networks(state: State) -> dict[str, nn.Module]:
     """What `profile --modules` times; a network that is computed by hand calls none of its modules."""
-    return {} if state.fused is not None else {"net": state.net}
+    return {} if isinstance(state.by_hand, FusedPolicy) else {"net": state.net}
 
 
 # -- checkpoint --

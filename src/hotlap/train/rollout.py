@@ -13,6 +13,7 @@ from hotlap.train import fused, parallel
 from hotlap.train.nets import Memory
 
 Rows = dict[str, Any]  # tensors with a row per decision
+ByHand = fused.FusedPolicy | fused.FusedRecurrent | None
 
 
 @dataclass
@@ -90,17 +91,18 @@ class Rollout:
 
 
 def minibatches(
-    rollout: Rollout, config: Any, generator: torch.Generator, progress: float, by_hand: bool
+    rollout: Rollout, config: Any, generator: torch.Generator, progress: float, by_hand: ByHand
 ) -> Iterator[list[Rows]]:
-    """One pass over a rollout. A minibatch comes in `config.accumulate` parts of equal weight."""
+    """One pass over a rollout. A minibatch comes in parts of equal weight: `config.accumulate`, or more, so that a network that
+    is computed by hand finds in the cache what it needs again."""
     if rollout.memory or config.sequences or config.prio_alpha:
         for batch in _of_sequences(rollout, config, generator, progress):
-            yield [fused.prepare(config, part, len(part["gain"])) for part in batch] if by_hand else batch
+            yield [fused.prepare(config, part, len(part["gain"])) for part in batch] if by_hand is not None else batch
     else:
         yield from _of_steps(rollout, config, generator, by_hand)
 
 
-def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand: bool) -> Iterator[list[Rows]]:
+def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand: ByHand) -> Iterator[list[Rows]]:
     """Decisions in random order."""
     whole = {name: part.flatten(0, 1) for name, part in rollout.rows().items()}
     count, device = len(whole["advantage"]), whole["advantage"].device
@@ -116,8 +118,10 @@ def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand
     mixed = {name: part[order] for name, part in whole.items()}
     mixed |= _goals(config, mixed["advantage"], mixed["value"], size)
     step = size // config.accumulate
-    if by_hand:  # for all minibatches at once
-        mixed = fused.prepare(config, mixed, step)
+    if isinstance(by_hand, fused.FusedPolicy):
+        parts = -(-step // by_hand.cached_rows)
+        step = step // parts if step % parts == 0 else step
+        mixed = fused.prepare(config, mixed, step)  # for all minibatches at once
     for begin in range(0, count - size + 1, size):
         yield [{name: part[at : at + step] for name, part in mixed.items()} for at in range(begin, begin + size, step)]
 
