@@ -18,6 +18,7 @@ from hotlap.train import ppo
 from hotlap.train.actions import Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae, gae_in_torch
 from hotlap.train.fused import Adam, prepare
+from hotlap.train.nets import PixelEncoder, Policy
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import _goals, minibatches
 from hotlap.vector import make_gym
@@ -186,6 +187,256 @@ def test_the_gradient_by_hand_equals_autograds(shared, activation, changes):
     torch.testing.assert_close(state.flat.grad, autograd, rtol=1e-4, atol=1e-6)
     for name, part in expected.items():
         torch.testing.assert_close(parts[name], part.detach(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_the_gradient_of_lstm_cells_by_hand_equals_autograds(threads, activation):
+    config = replace(SMALL, memory="lstm", activation=activation, torch_threads=threads, num_envs=5, entropy=0.05, minibatch=80)
+    env = cartpole(config)
+    state = ppo.start(config, env)
+    ppo.collect(state, config, env, StageClock(), ppo.Metrics())
+    ppo.find_advantages(state, config)
+    state.rollout.done[torch.rand(16, 5) < 0.2] = 1.0
+    ((batch,),) = minibatches(state.rollout, config, torch.Generator(), 0.0, by_hand=None)
+    expected = ppo.assess(state.net, state.actions, config, batch, config.entropy)
+    state.flat.grad.zero_()
+    expected["loss"].backward()
+    autograd = state.flat.grad.clone()
+    with torch.no_grad():
+        output, value = state.by_hand.on(batch)
+        torch.testing.assert_close(value, ppo.forward(state.net, batch)[1].detach(), rtol=1e-4, atol=1e-5)
+        ready = prepare(config, batch, len(value))
+        to_logits, to_value, _ = ppo.gradients(config, ready, output, value, config.entropy, True)
+        state.by_hand.backward(to_logits, to_value)
+    torch.testing.assert_close(state.flat.grad, autograd, rtol=1e-3, atol=1e-6)
+
+
+def parameters_after(config, **changes):
+    config = replace(config, **changes)
+    env = cartpole(config)
+    state = ppo.start(config, env)
+    for _ in range(2):
+        ppo.iterate(state, config, env, StageClock())
+    return state.flat.detach().clone()
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm"])
+def test_a_gradient_in_parts_is_the_same(memory):
+    config = replace(SMALL, memory=memory, minibatch=64, epochs=1)
+    torch.testing.assert_close(
+        parameters_after(config, accumulate=4), parameters_after(config, accumulate=1), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_large_minibatches_in_parts_that_fit_the_cache(monkeypatch):
+    whole = parameters_after(SMALL, minibatch=64)
+    monkeypatch.setattr(ppo.FusedPolicy, "CACHED", 16 * 16)
+    torch.testing.assert_close(parameters_after(SMALL, minibatch=64), whole, rtol=1e-4, atol=1e-5)
+
+
+def test_compiled_and_mixed_precision_learn_the_same():
+    plain = parameters_after(SMALL)
+    torch.testing.assert_close(parameters_after(SMALL, compile=True), plain, rtol=1e-3, atol=1e-4)
+    mixed = parameters_after(SMALL, precision="bfloat16")
+    assert not torch.equal(mixed, plain)
+    torch.testing.assert_close(mixed, plain, rtol=0, atol=0.05)
+    for memory in ("lstm", "gru", "attention"):
+        assert torch.isfinite(parameters_after(SMALL, precision="bfloat16", memory=memory)).all()
+
+
+def test_sequences_and_priorities():
+    config = replace(SMALL, num_envs=8, sequences=True)
+    env = cartpole(config)
+    state = ppo.start(config, env)
+    ppo.collect(state, config, env, StageClock(), ppo.Metrics())
+    ppo.find_advantages(state, config)
+    rollout = state.rollout
+    batches = [part for (part,) in minibatches(rollout, config, torch.Generator().manual_seed(0), 0.0, None)]
+    assert [len(part["gain"]) for part in batches] == [32] * 4  # two sequences of 16 steps each
+    seen = torch.cat([part["logp"] for part in batches]).sort().values
+    torch.testing.assert_close(seen, rollout.logp.flatten().sort().values)  # each once
+
+    rollout.advantage[:] = 0.01
+    rollout.advantage[:, 3] = 1.0
+    rollout.value[:-1] = torch.arange(8.0)  # which sequence a row is of
+    greedy = replace(config, prio_alpha=1.0, prio_beta=1.0, normalize_advantage=False)
+    drawn = [part for _ in range(50) for (part,) in minibatches(rollout, greedy, torch.Generator().manual_seed(_), 0.0, None)]
+    numbers = torch.cat([part["value"] for part in drawn])
+    share = float((numbers == 3).float().mean())
+    assert share == pytest.approx(1 / 1.07, abs=0.03)  # its share of all advantages
+    gain = torch.cat([part["gain"] for part in drawn])
+    weight = 1 / (8 * (1 / 1.07))
+    assert gain[numbers == 3].mean().item() == pytest.approx(weight, rel=1e-3)  # and its importance weight undoes that
+
+
+def test_attention_sees_its_context_and_no_further():
+    config = replace(SMALL, memory="attention", context=3, num_envs=2, minibatch=32)
+    env = cartpole(config)
+    state = ppo.start(config, env)
+    obs, done = torch.randn(6, 2, 4), torch.zeros(6, 2)
+    done[3, 1] = 1.0
+
+    def values(seen):
+        return state.net.sequence(seen, done, state.net.initial(2))[1].view(6, 2)
+
+    before = values(obs)
+    for changed, row in ((1, 0), (2, 1)):
+        other = obs.clone()
+        other[changed, row] += 1
+        moved = (values(other) - before).abs().detach() > 1e-7
+        assert moved.any(1).tolist() == [changed <= t < min(changed + 3, 6 if row == 0 else 4) for t in range(6)]
+        assert not moved[:, 1 - row].any()
+
+
+class Recall(gymnasium.Env):
+    """A light is shown at first; some steps later it must be told which. Nothing in between says."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.light, self.time = int(self.np_random.integers(2)), 0
+        return np.array([2 * self.light - 1, 0], np.float32), {}
+
+    def step(self, action):
+        self.time += 1
+        over = self.time == 5
+        reward = (1.0 if action == self.light else -1.0) * over
+        return np.array([0, self.time == 4], np.float32), reward, over, False, {}
+
+
+@pytest.mark.parametrize(("memory", "knows"), [("none", False), ("lstm", True), ("gru", True), ("attention", True)])
+def test_a_task_that_needs_a_memory(memory, knows):
+    config = ppo.Config(
+        num_envs=32, horizon=20, minibatch=320, epochs=4, hidden=(32,), memory=memory, total_steps=50_000, learning_rate=3e-3
+    )
+    env = make_gym(Recall, 32, seed=0, depth=21)
+    state = ppo.start(config, env)
+    while state.env_steps < config.total_steps:
+        ppo.iterate(state, config, env, StageClock())
+    played = ppo.evaluate(state, make_gym(Recall, 100, seed=9), 9)["return"].mean()
+    assert played > 0.95 if knows else abs(played) < 0.4
+
+
+def test_asynchronous_groups_collect_what_one_group_does():
+    """Whoever comes first: each group draws from its own generator, so the numbers do not depend on it."""
+    config = replace(SMALL, turbo=False, num_envs=6, horizon=8, minibatch=16, async_factor=3, memory="gru")
+    found = []
+    for _ in range(2):
+        env = make_gym("CartPole-v1", 6, seed=0, workers=3, async_factor=3, depth=9)
+        state = ppo.start(config, env)
+        for _ in range(3):
+            ppo.iterate(state, config, env, StageClock())
+        found.append(state.flat.detach().clone())
+        assert state.env_steps == 144
+        ppo.collect(state, config, env, StageClock(), ppo.Metrics())
+        ((batch,),) = minibatches(state.rollout, replace(config, minibatch=48), torch.Generator(), 0.0, None)
+        output, value = ppo.forward(state.net, batch)  # learning sees what each group saw when it acted
+        torch.testing.assert_close(state.actions.evaluate(output, batch["action"])[0], batch["logp"], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(value, batch["value"], rtol=1e-4, atol=1e-5)
+        env.close()
+    assert torch.equal(*found)
+
+
+def test_environments_write_into_the_rollout():
+    config = replace(SMALL, num_envs=4)
+    env = hotlap.make_vec("cartpole", 4, seed=0, depth=config.horizon + 1)
+    state = ppo.start(config, env)
+    assert state.rollout.in_place
+    assert state.rollout.obs.data_ptr() == env.rings["obs"].ctypes.data
+    assert state.rollout.reward.data_ptr() == env.rings["reward"][1:].ctypes.data
+    other_env = cartpole(config)
+    other = ppo.start(config, other_env)
+    assert not other.rollout.in_place
+    for _ in range(3):
+        ppo.iterate(state, config, env, StageClock())
+        ppo.iterate(other, config, other_env, StageClock())
+    assert torch.equal(state.flat, other.flat)  # with or without a copy
+
+
+@pytest.mark.parametrize("shape", [(84, 84, 4), (4, 84, 84)])
+def test_images_are_scaled(shape):
+    net = Policy(shape, 3, (16,), scale=1 / 255)
+    bright = torch.full((2, *shape), 255, dtype=torch.uint8)
+    assert isinstance(net.encoder, PixelEncoder)
+    first = net.encoder.convolutions[0]
+    seen = []
+    first.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    output, value, _ = net(bright)
+    assert output.shape == (2, 3) and value.shape == (2,)
+    assert seen[0].shape == (2, 4, 84, 84) and seen[0].max() == 1.0
+
+
+TWO = """
+import json, sys
+from dataclasses import replace
+import torch
+import hotlap
+from hotlap.clock import StageClock
+from hotlap.train import parallel, ppo
+from hotlap.train.rollout import _goals
+from hotlap.train.fused import prepare
+config = ppo.Config(num_envs=4, turbo=True, horizon=16, minibatch=64, hidden=(16, 16), entropy=0.01, normalize_obs={normalize})
+share = parallel.join(config)
+env = hotlap.make_vec("cartpole", share.num_envs, seed=0, depth=17)
+state = ppo.start(share, env)
+rows = torch.Generator().manual_seed(0)
+batch = {{
+    "obs": torch.randn(64, 4, generator=rows),
+    "action": torch.randint(0, 2, (64,), generator=rows),
+    "logp": torch.log(torch.rand(64, generator=rows) * 0.8 + 0.1),
+    "value": torch.randn(64, generator=rows),
+    "advantage": torch.randn(64, generator=rows),
+}}
+own = slice(parallel.rank() * share.minibatch, (parallel.rank() + 1) * share.minibatch)
+batch = {{name: part[own] for name, part in batch.items()}}
+batch |= _goals(share, batch["advantage"], batch["value"], share.minibatch)
+for _ in range(3):
+    ppo.update(state, share, StageClock(), [prepare(share, batch, share.minibatch)], 0.01, None)
+updated = state.flat.tolist()
+ppo.iterate(state, share, env, StageClock())
+sums = parallel.gather({{"flat": state.flat.detach().numpy()}})
+if parallel.rank() == 0:
+    others = [array.tolist() for name, array in sums.items() if name.startswith("rank")]
+    now = state.flat.tolist()
+    print(json.dumps({{"updated": updated, "now": now, "others": others, "steps": state.env_steps}}))
+parallel.leave()
+"""
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_two_processes_equal_one(tmp_path, normalize):
+    script = tmp_path / "two.py"
+    script.write_text(TWO.format(normalize=normalize))
+    one = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--standalone"]
+    two = subprocess.run([*torchrun, script], capture_output=True, text=True, timeout=120, check=False)
+    assert two.returncode == 0, two.stderr
+    alone, together = json.loads(one.stdout), json.loads(two.stdout.splitlines()[-1])
+    np.testing.assert_allclose(together["updated"], alone["updated"], rtol=1e-4, atol=1e-5)
+    assert together["others"] == [together["now"]]  # both have learned the same
+    assert together["steps"] == alone["steps"] == 64
+
+
+def test_train_with_torchrun(tmp_path):
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "-m", "hotlap", "train"]
+    flags = ["--turbo", "--num-envs", "8", "--total-steps", "4000", "--evaluation-episodes", "4", "--json", "--out", "run"]
+    result = subprocess.run(
+        [*torchrun, "CartPole-v1", *flags], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    doc = json.loads(result.stdout)
+    assert doc["counts"]["env_steps"] == 4096 and doc["evaluation"]["episodes"] == 4
+    more = ["--resume", "run", "--total-steps", "6000", "--json"]
+    result = subprocess.run(
+        [*torchrun, "CartPole-v1", *more], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
+    )
+    assert result.returncode == 0 and json.loads(result.stdout)["counts"]["env_steps"] == 6144, result.stderr
+    alone = [sys.executable, "-m", "hotlap", "train", "CartPole-v1", *more]
+    result = subprocess.run(alone, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert result.returncode == 2 and "trained by 2 processes, not 1" in result.stderr
 
 
 def test_adam_against_torch():
@@ -367,6 +618,9 @@ def test_schedules_and_early_stop():
         ({"gamma": 1.5}, "gamma"),
         ({"memory": "tape"}, "memory must be one of"),
         ({"memory": "lstm", "minibatch": 30}, "whole sequences"),
+        ({"accumulate": 5}, "accumulate"),
+        ({"precision": "float8"}, "precision must be one of"),
+        ({"env_timeout": 0.0}, "env-timeout"),
         ({"hidden": ()}, "hidden"),
         ({"learning_rate": float("nan")}, "learning-rate"),
     ],
