@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import hotlap
 from hotlap.clock import StageClock
-from hotlap.train import ppo
+from hotlap.train import lstm, ppo
 from hotlap.train.actions import Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae, gae_in_torch
 from hotlap.train.fused import Adam, prepare
@@ -91,6 +91,17 @@ def test_discrete_samples_follow_their_probabilities():
     action, _ = Discrete((3,)).sample(logits, torch.Generator().manual_seed(0))
     share = torch.bincount(action, minlength=3) / len(action)
     torch.testing.assert_close(share, torch.softmax(logits[0], -1), atol=0.01, rtol=0)
+
+
+@pytest.mark.parametrize("rows", [10, 5_000])
+def test_a_mask_is_never_broken(rows):
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(rows, 6, generator=generator) * 8
+    mask = torch.rand(rows, 6, generator=generator) < 0.4
+    mask[torch.arange(rows), torch.randint(0, 6, (rows,), generator=generator)] = True
+    for _ in range(20):
+        action = Discrete((6,)).choose(logits, generator, mask)
+        assert mask[torch.arange(rows), action].all()
 
 
 def test_several_choices_and_masks():
@@ -210,6 +221,26 @@ def test_the_gradient_of_lstm_cells_by_hand_equals_autograds(threads, activation
         to_logits, to_value, _ = ppo.gradients(config, ready, output, value, config.entropy, True)
         state.by_hand.backward(to_logits, to_value)
     torch.testing.assert_close(state.flat.grad, autograd, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 13), (64, 128)])
+def test_lstm_steps_in_c_equal_those_in_torch(shape):
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(width=1, scale=1.0):
+        return torch.randn(shape[0], shape[1] * width, generator=generator) * scale
+
+    gates, c, to_out, to_c = draw(4, 5.0), draw(), draw(), draw()
+    gates[0, 0], gates[0, -1] = 200.0, -200.0
+    found = []
+    for step, back in ((lstm.step, lstm.back), (lstm.step_in_torch, lstm.back_in_torch)):
+        opened, seen, out = gates.clone(), torch.empty_like(c), torch.empty_like(c)
+        fresh = step(opened, c, seen, out)
+        into, cells = torch.empty_like(gates), to_c.clone()
+        back(opened, c, seen, to_out, cells, into)
+        found.append((opened, seen, out, fresh, into, cells))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 def parameters_after(config, **changes):

@@ -1,5 +1,6 @@
 """Compiles C sources into shared libraries, which are kept under the user's cache folder by the hash of what they depend on."""
 
+import ctypes
 import hashlib
 import os
 import platform
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from hotlap.errors import KernelError
 
@@ -60,3 +62,15 @@ def build(path: Path, what: str, cc: list[str], arguments: list[str]) -> None:
             built.replace(path)  # atomic: two processes may build at once
     except OSError as error:
         raise KernelError(f"cannot write the kernel cache {path.parent}: {error.strerror}") from error
+
+
+def optional(name: str, source: Path, flags: tuple[str, ...]) -> Any:
+    """A library of one C file, built or found in the cache; None where that cannot be, for those who can do without."""
+    if (cc := compiler()) is None:
+        return None
+    path = library(name, source.read_text(), *flags, compiler_version(cc), cpu())
+    try:
+        build(path, source.name, cc, [*flags, str(source), "-lm"])
+        return ctypes.CDLL(str(path))
+    except (KernelError, OSError):
+        return None

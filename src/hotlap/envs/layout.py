@@ -22,7 +22,8 @@ WORTH = 1e-3  # seconds of a vector step in this process below which no worker i
 SAMPLE = 8  # environments that are timed in this process
 SECONDS = 0.5  # for which each layout is timed, at least
 STEPS = 3  # vector steps that each layout is timed for, at least
-GAIN = 0.95  # of the time in this process that workers must beat
+GAIN = 0.95  # of the time with fewer workers that more must beat
+BUSY = 0.5  # share of a step that is computing, above which more workers than cores are not tried
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Layout:
 
 
 def _name(workers: int) -> str:
-    return f"{workers} workers" if workers else "one process"
+    return f"{workers} worker{'s' * (workers > 1)}" if workers else "one process"
 
 
 def pick(name: str, make: Callable[[], Any], kind: type[SerialEngine], form: Form, num_envs: int, groups: int = 1) -> Layout:
@@ -53,16 +54,20 @@ def pick(name: str, make: Callable[[], Any], kind: type[SerialEngine], form: For
     seconds = {0: wall * num_envs / len(envs)}
     if seconds[0] < WORTH:
         return Layout(0, seconds)
-    cores = max(1, int(machine.usable_cores()))
-    waiting = int(cores * min(8.0, wall / max(cpu, 1e-9)))  # environments that wait leave their core to others
-    for workers in sorted({min(num_envs, -(-number // groups) * groups) for number in (cores, waiting)}):
+    best, number = 0, max(1, int(machine.usable_cores()))
+    while (workers := min(num_envs, -(-number // groups) * groups)) not in seconds:
         with_workers = WorkerEngine(name, make, kind, form, num_envs * form.agents, 2, workers)
         try:
             seconds[workers] = _time(with_workers, with_workers.arrays, envs[0].action_space)[0]
         finally:
             with_workers.close()
-    best = min(seconds, key=lambda workers: seconds[workers])
-    return Layout(best if seconds[best] < GAIN * seconds[0] else 0, seconds)
+        if seconds[workers] > GAIN * seconds[best]:
+            break
+        best = workers
+        if cpu > BUSY * wall:
+            break
+        number *= 4  # environments that wait leave their core to others
+    return Layout(best, seconds)
 
 
 def _time(engine: Any, arrays: Arrays, space: Any) -> tuple[float, float]:

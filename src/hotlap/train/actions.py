@@ -11,6 +11,8 @@ import gymnasium
 import torch
 from torch import Tensor
 
+_FEW = 1024  # numbers, below which the count of operations decides
+_BELOW_ONE = 1 - 2**-22  # so that a point is never at the last edge
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -34,9 +36,7 @@ class Discrete:
         """Actions [B] or [B, k], and the logarithm of their probability [B]."""
         actions, chosen = [], []
         for logp in self._parts(logits, mask):
-            # The first of exponential arrivals at these rates; an impossible action has rate 0.
-            noise = torch.empty_like(logp).exponential_(generator=generator)
-            action = (logp.exp() / noise).argmax(-1)
+            action = _draw(logp.exp(), generator)
             actions.append(action)
             chosen.append(logp.gather(-1, action[:, None])[:, 0])
         return (torch.stack(actions, -1) if self.shape else actions[0]), _sum(chosen)
@@ -45,8 +45,7 @@ class Discrete:
         """Actions alone, of a single choice: the same as `sample` gives, for less."""
         if mask is not None:
             logits = logits.masked_fill(~mask, -torch.inf)
-        noise = torch.empty_like(logits).exponential_(generator=generator)
-        return torch.softmax(logits, -1).div_(noise).argmax(-1)
+        return _draw(torch.softmax(logits, -1), generator)
 
     def best(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
         actions = [logp.argmax(-1) for logp in self._parts(logits, mask)]
@@ -110,6 +109,15 @@ class Gaussian:
 
 
 Actions = Discrete | Gaussian
+
+
+def _draw(chance: Tensor, generator: torch.Generator) -> Tensor:
+    """One of the columns of each row [B, n], as likely as it says; an impossible one never."""
+    if chance.numel() < _FEW:  # the first of exponential arrivals at these rates: fewer operations, more random numbers
+        return chance.div_(torch.empty_like(chance).exponential_(generator=generator)).argmax(-1)
+    edges = chance.cumsum(-1)
+    point = torch.rand(len(chance), 1, generator=generator, device=chance.device).mul_(edges[:, -1:] * _BELOW_ONE)
+    return (edges <= point).sum(-1)
 
 
 def _sum(parts: list[Tensor]) -> Tensor:

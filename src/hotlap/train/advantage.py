@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from hotlap import native
-from hotlap.errors import KernelError
 
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
 
@@ -98,16 +97,10 @@ def seats_in_torch(
 
 @cache
 def _native() -> Any:
-    source = Path(__file__).with_name("gae.c")
-    if (cc := native.compiler()) is None:
-        return None
-    path = native.library("gae", source.read_text(), *_FLAGS, native.compiler_version(cc), native.cpu())
-    try:
-        native.build(path, "gae.c", cc, [*_FLAGS, str(source)])
-        library = ctypes.CDLL(str(path))
-    except (KernelError, OSError):
-        return None
-    pointer, size, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
-    library.hotlap_gae.argtypes, library.hotlap_gae.restype = [*[pointer] * 4, *[size] * 2, *[number] * 2], None
-    library.hotlap_gae_seats.argtypes, library.hotlap_gae_seats.restype = [*[pointer] * 7, *[size] * 3, *[number] * 2], None
+    library = native.optional("gae", Path(__file__).with_name("gae.c"), _FLAGS)
+    if library is not None:
+        pointer, size, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+        library.hotlap_gae.argtypes, library.hotlap_gae.restype = [*[pointer] * 4, *[size] * 2, *[number] * 2], None
+        library.hotlap_gae_seats.argtypes = [*[pointer] * 7, *[size] * 3, *[number] * 2]
+        library.hotlap_gae_seats.restype = None
     return library

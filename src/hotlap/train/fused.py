@@ -230,19 +230,22 @@ class _Sequences:
         to_h, to_c, to_features = (torch.zeros_like(self._out[0]) for _ in range(3))
         to_gates, to_bias = torch.empty_like(self._gates[0]), torch.zeros_like(self._weights.bias)
         to_weight = torch.zeros_like(heads)
+        to_ih, to_hh = (torch.zeros_like(place.t()).contiguous() for place in (self._to_ih, self._to_hh))  # faster than upright
         for t in range(len(self._out) - 1, -1, -1):
             to_weight.addmm_(to_heads[t].t(), self._out[t])
             to_h.mul_(self._alive[t]).addmm_(to_heads[t], heads)
             to_c.mul_(self._alive[t])
             lstm.back(self._gates[t], self._cells[t], self._seen[t], to_h, to_c, to_gates)
             features = self._features[t]
-            self._to_ih.addmm_(to_gates.t(), features[-1])
-            self._to_hh.addmm_(to_gates.t(), self._hidden[t])
+            to_ih.addmm_(features[-1].t(), to_gates)
+            to_hh.addmm_(self._hidden[t].t(), to_gates)
             to_bias.add_(to_gates.sum(0))
             torch.mm(to_gates, weight_hh, out=to_h)
             torch.mm(to_gates, weight_ih, out=to_features)
             for number, layer, to_layer in _back(self._trunk, features, to_features, self._tanh):
                 layer.add_backward(to_layer, features[number])
+        self._to_ih.copy_(to_ih.t())
+        self._to_hh.copy_(to_hh.t())
         for place in self._to_biases:
             place.copy_(to_bias)
         self._action.weight_grad.copy_(to_weight[:-1])

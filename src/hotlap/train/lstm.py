@@ -1,10 +1,21 @@
-"""A step of LSTM cells and its gradient, by hand. Gates lie in the order of `nn.LSTMCell`: in, forget, new, out."""
+"""A step of LSTM cells and its gradient, by hand: in C (lstm.c) where a compiler is at hand, else in torch.
+
+Gates lie in the order of `nn.LSTMCell`: in, forget, new, out. All tensors are contiguous float32 on the CPU.
+"""
+
+import ctypes
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from hotlap import native
 from hotlap.train.fast import MINUS_ONE, half_tanh_
 
+_SOURCE = Path(__file__).with_name("lstm.c")
+_FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared")
 _through_tanh = torch.ops.aten.tanh_backward.grad_input
 _through_sigmoid = torch.ops.aten.sigmoid_backward.grad_input
 
@@ -21,6 +32,25 @@ def step(gates: Tensor, c: Tensor, seen: Tensor, out: Tensor) -> Tensor:
 
     Fills `seen`, through which the new cells are seen, and the output.
     """
+    library = _library()
+    if library is None:
+        return step_in_torch(gates, c, seen, out)
+    fresh = torch.empty_like(c)
+    library.hotlap_lstm_step(*(part.data_ptr() for part in (gates, c, seen, out, fresh)), *c.shape)
+    return fresh
+
+
+def back(gates: Tensor, c: Tensor, seen: Tensor, to_out: Tensor, to_c: Tensor, to_gates: Tensor) -> None:
+    """The gradient of a step: from those of its output and of its new cells to those of its gates and (in place) old cells."""
+    library = _library()
+    if library is None:
+        back_in_torch(gates, c, seen, to_out, to_c, to_gates)
+    else:
+        library.hotlap_lstm_back(*(part.data_ptr() for part in (gates, c, seen, to_out, to_c, to_gates)), *c.shape)
+
+
+def step_in_torch(gates: Tensor, c: Tensor, seen: Tensor, out: Tensor) -> Tensor:
+    """The specification of `hotlap_lstm_step`."""
     enter, forget, new, leave = torch.split(gates.sigmoid_(), c.shape[1], 1)
     torch.add(MINUS_ONE, new, alpha=2, out=new)
     fresh = (forget * c).addcmul_(enter, new)
@@ -29,8 +59,8 @@ def step(gates: Tensor, c: Tensor, seen: Tensor, out: Tensor) -> Tensor:
     return fresh
 
 
-def back(gates: Tensor, c: Tensor, seen: Tensor, to_out: Tensor, to_c: Tensor, to_gates: Tensor) -> None:
-    """The gradient of a step: from those of its output and of its new cells to those of its gates and (in place) old cells."""
+def back_in_torch(gates: Tensor, c: Tensor, seen: Tensor, to_out: Tensor, to_c: Tensor, to_gates: Tensor) -> None:
+    """The specification of `hotlap_lstm_back`."""
     units = c.shape[1]
     enter, forget, new, leave = torch.split(gates, units, 1)
     to_enter, to_forget, to_new, to_leave = torch.split(to_gates, units, 1)
@@ -41,3 +71,13 @@ def back(gates: Tensor, c: Tensor, seen: Tensor, to_out: Tensor, to_c: Tensor, t
     _through_sigmoid(torch.mul(to_c, c, out=through), forget, grad_input=to_forget)
     _through_tanh(torch.mul(to_c, enter, out=through), new, grad_input=to_new)
     to_c.mul_(forget)
+
+
+@cache
+def _library() -> Any:
+    found = native.optional("lstm", _SOURCE, _FLAGS)
+    if found is not None:
+        pointers, sizes = [ctypes.c_void_p], [ctypes.c_int64] * 2
+        found.hotlap_lstm_step.argtypes, found.hotlap_lstm_step.restype = [*pointers * 5, *sizes], None
+        found.hotlap_lstm_back.argtypes, found.hotlap_lstm_back.restype = [*pointers * 6, *sizes], None
+    return found

@@ -96,7 +96,7 @@ def minibatches(
     """One pass over a rollout. A minibatch comes in parts of equal weight: `config.accumulate`, or more, so that a network that
     is computed by hand finds in the cache what it needs again."""
     if rollout.memory or config.sequences or config.prio_alpha:
-        for batch in _of_sequences(rollout, config, generator, progress):
+        for batch in _of_sequences(rollout, config, generator, progress, by_hand):
             yield [fused.prepare(config, part, len(part["gain"])) for part in batch] if by_hand is not None else batch
     else:
         yield from _of_steps(rollout, config, generator, by_hand)
@@ -117,20 +117,28 @@ def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand
         return
     mixed = {name: part[order] for name, part in whole.items()}
     mixed |= _goals(config, mixed["advantage"], mixed["value"], size)
-    step = size // config.accumulate
-    if isinstance(by_hand, fused.FusedPolicy):
-        parts = -(-step // by_hand.cached_rows)
-        step = step // parts if step % parts == 0 else step
+    step = _in_cache(size // config.accumulate, 1, by_hand)
+    if by_hand is not None:
         mixed = fused.prepare(config, mixed, step)  # for all minibatches at once
     for begin in range(0, count - size + 1, size):
         yield [{name: part[at : at + step] for name, part in mixed.items()} for at in range(begin, begin + size, step)]
 
 
-def _of_sequences(rollout: Rollout, config: Any, generator: torch.Generator, progress: float) -> Iterator[list[Rows]]:
+def _in_cache(size: int, rows: int, by_hand: ByHand) -> int:
+    """So much of a minibatch at a time that what is computed by hand stays in the cache; the parts must be equal."""
+    if not isinstance(by_hand, fused.FusedPolicy):
+        return size
+    parts = -(-size * rows // by_hand.cached_rows)
+    return size // parts if size % parts == 0 else size
+
+
+def _of_sequences(
+    rollout: Rollout, config: Any, generator: torch.Generator, progress: float, by_hand: ByHand
+) -> Iterator[list[Rows]]:
     """Whole sequences of some rows of the vector; with `prio_alpha`, those with large advantages more often."""
     columns, device = rollout.advantage.shape[1], rollout.advantage.device
     size = min(columns, config.minibatch // config.horizon)
-    step = size // config.accumulate
+    step = _in_cache(size // config.accumulate, config.horizon, by_hand)
     order = torch.randperm(columns, generator=generator, device=device)
     chance = None
     if config.prio_alpha:
