@@ -7,15 +7,17 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import torch
 
+import hotlap
 from hotlap import machine, stages, systems
 from hotlap.clock import StageClock
 from hotlap.envs.snake.reference import FEATURES, Snake
 from hotlap.probe.system import Options, profile
 from hotlap.report.document import document
-from hotlap.train import checkpoint, dqn
+from hotlap.train import checkpoint, dqn, ppo
 from hotlap.train.replay import Replay, SumTree
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -185,3 +187,82 @@ def test_a_script_on_the_gpu(tmp_path):
     )
     spans = json.loads((tmp_path / trace.stdout.decode().strip()).read_text())["traceEvents"]
     assert any(span["pid"] == 0 and span.get("dur") for span in spans)  # kernels
+
+
+# -- PPO --
+
+
+def ppo_on_gpu(**changes):
+    config = dataclasses.replace(
+        ppo.Config(num_envs=16, turbo=True, horizon=16, minibatch=64, hidden=(32, 32), device="cuda", total_steps=10_000),
+        **changes,
+    )
+    env = hotlap.make_vec("cartpole", config.num_envs, seed=0)
+    state = ppo.start(config, env)
+    metrics = ppo.iterate(state, config, env, StageClock())
+    return config, env, state, metrics
+
+
+@pytest.mark.gpu
+@gpu
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"memory": "lstm"},
+        {"memory": "attention"},
+        {"prio_alpha": 0.8},
+        {"normalize_obs": True, "normalize_reward": True},
+        {"precision": "bfloat16"},
+        {"accumulate": 2},
+        {"target_kl": 1e-9},
+    ],
+)
+def test_an_update_waits_for_nothing(changes):
+    config, env, state, metrics = ppo_on_gpu(**changes)
+    assert all(np.isfinite(list(metrics.scalars.values())))
+    ppo.collect(state, config, env, StageClock(), ppo.Metrics())
+    ppo.find_advantages(state, config)
+    before = state.flat.detach().clone()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        ppo.learn(state, config, StageClock(), 0.0)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert not torch.equal(before, state.flat) and torch.isfinite(state.flat).all()
+
+
+@pytest.mark.gpu
+@gpu
+def test_a_gpu_skips_what_a_cpu_does_not_run():
+    """Beyond the KL limit: on a GPU the updates of later epochs are made and change nothing."""
+    _, _, stopped, _ = ppo_on_gpu(target_kl=1e-9, epochs=4)
+    _, _, once, _ = ppo_on_gpu(target_kl=0.0, epochs=1)
+    assert stopped.updates == 4 * once.updates
+    assert stopped.optimizer.steps.item() == once.optimizer.steps.item()
+    torch.testing.assert_close(stopped.flat, once.flat)
+
+
+@pytest.mark.gpu
+@gpu
+def test_ppo_learns_alike_on_both_devices():
+    scores = {}
+    for device in ("cpu", "cuda"):
+        config = ppo.Config(
+            num_envs=32, turbo=True, horizon=64, minibatch=512, total_steps=120_000, learning_rate=2e-3, device=device
+        )
+        env = hotlap.make_vec("cartpole", 32, seed=0)
+        state, clock = ppo.start(config, env), StageClock()
+        while state.env_steps < config.total_steps:
+            ppo.iterate(state, config, env, clock)
+        scores[device] = ppo.evaluate(state, hotlap.make_vec("cartpole", 50, seed=1), 7)["return"].mean()
+    assert min(scores.values()) > 400, scores
+
+
+@pytest.mark.gpu
+@gpu
+def test_a_run_moves_to_another_device(tmp_path):
+    command = [sys.executable, "-m", "hotlap", "train", "CartPole-v1", "--turbo", "--json", "--evaluation-episodes", "2"]
+    for flags in (["--total-steps", "2000", "--out", "run"], ["--resume", "run", "--total-steps", "5000", "--device", "cuda"]):
+        done = subprocess.run([*command, *flags], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import hotlap
 from hotlap.clock import StageClock
-from hotlap.train import lstm, ppo
+from hotlap.train import fused, lstm, ppo
 from hotlap.train.actions import Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae, gae_in_torch
 from hotlap.train.fused import Adam, prepare
@@ -102,6 +102,30 @@ def test_a_mask_is_never_broken(rows):
     for _ in range(20):
         action = Discrete((6,)).choose(logits, generator, mask)
         assert mask[torch.arange(rows), action].all()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_acting_in_one_call_equals_torch(activation, masked):
+    config = replace(SMALL, activation=activation, hidden=(33, 17))
+    state = ppo.start(config, cartpole(config))
+    state.flat.data.normal_(0, 0.5, generator=torch.Generator().manual_seed(1))
+    obs = torch.randn(4_000, 4, generator=torch.Generator().manual_seed(0))
+    draw = torch.rand(4_000, generator=torch.Generator().manual_seed(2))
+    mask = torch.rand(4_000, 2, generator=torch.Generator().manual_seed(3)) < 0.6 if masked else None
+    if mask is not None:
+        mask[~mask.any(1), 1] = True
+    action = torch.zeros(4_000, dtype=torch.int64)
+    state.chooser.choose(obs, mask, draw, action)
+    with torch.no_grad():
+        logits = state.net(obs)[0]
+        chance = torch.softmax(logits if mask is None else logits.masked_fill(~mask, -torch.inf), -1)
+    edge = chance[:, 0]
+    clear = (edge - draw).abs() > 1e-5
+    assert clear.float().mean() > 0.99
+    assert torch.equal(action[clear], (draw >= edge).long()[clear])
+    if mask is not None:
+        assert mask[torch.arange(4_000), action].all()
 
 
 def test_several_choices_and_masks():
@@ -266,7 +290,8 @@ def test_large_minibatches_in_parts_that_fit_the_cache(monkeypatch):
     torch.testing.assert_close(parameters_after(SMALL, minibatch=64), whole, rtol=1e-4, atol=1e-5)
 
 
-def test_compiled_and_mixed_precision_learn_the_same():
+def test_compiled_and_mixed_precision_learn_the_same(monkeypatch):
+    monkeypatch.setattr(fused, "FEW_ROWS", 0)  # the same random numbers
     plain = parameters_after(SMALL)
     torch.testing.assert_close(parameters_after(SMALL, compile=True), plain, rtol=1e-3, atol=1e-4)
     mixed = parameters_after(SMALL, precision="bfloat16")

@@ -12,7 +12,7 @@ from hotlap.vector import make_gym
 
 steps, minibatch = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 256
 config = ppo.Config(total_steps=steps, minibatch=minibatch, anneal=False)
-env = make_gym("CartPole-v1", config.num_envs, seed=config.seed)
+env = make_gym("CartPole-v1", config.num_envs, seed=config.seed, depth=config.horizon + 1)
 state = ppo.start(config, env)
 clock = StageClock(enabled=False)
 returns: list[float] = []

@@ -68,7 +68,8 @@ def optional(name: str, source: Path, flags: tuple[str, ...]) -> Any:
     """A library of one C file, built or found in the cache; None where that cannot be, for those who can do without."""
     if (cc := compiler()) is None:
         return None
-    path = library(name, source.read_text(), *flags, compiler_version(cc), cpu())
+    texts = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]
+    path = library(name, *texts, *flags, compiler_version(cc), cpu())
     try:
         build(path, source.name, cc, [*flags, str(source), "-lm"])
         return ctypes.CDLL(str(path))

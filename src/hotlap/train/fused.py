@@ -5,18 +5,26 @@ parameters and their gradients are one vector each, of which every layer has its
 operations; clipping and Adam see one vector. The result equals autograd's on `ppo.loss_of` within float tolerance, by test.
 """
 
+import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from hotlap import native
 from hotlap.train import lstm
 from hotlap.train.fast import Lanes, half_tanh_
 from hotlap.train.nets import Cell, Memory, Policy
 
+WIDEST = 1024  # layer that act.c has room for
+FEW_ROWS = 64  # above which products of matrices are faster
+# Sums in any order; not -ffast-math, which would change how the whole process rounds.
+_FREE = ("-fassociative-math", "-fno-signed-zeros", "-fno-math-errno", "-fno-trapping-math")
+_FLAGS = ("-std=gnu11", "-O3", "-march=native", *_FREE, "-fPIC", "-shared")
 _tanh_backward = torch.ops.aten.tanh_backward.default
 _relu_backward = torch.ops.aten.threshold_backward.default
 
@@ -81,6 +89,13 @@ class FusedPolicy:
         self._action, self._value = _Layer(net.action, places), _Layer(net.value, places)
         self.cached_rows = max(1, self.CACHED // max(len(layer.bias) for layer in self._actor))
 
+    def chooser(self, rows: int, inputs: int) -> "Chooser | None":
+        """A faster way to act for a few rows, if there is one."""
+        layers = [*self._actor, self._action]
+        narrow = max(inputs, *(len(layer.bias) for layer in layers)) <= WIDEST
+        library = _library() if narrow and rows <= FEW_ROWS and not self._action.bias.is_cuda else None
+        return None if library is None else Chooser(library, layers, self._tanh, inputs)
+
     def logits(self, obs: Tensor) -> Tensor:
         """Of the actor alone, [B, actions]."""
         return self._action.forward(self._run(self._actor, obs)[-1])
@@ -113,6 +128,32 @@ class FusedPolicy:
     def _back(self, layers: list[_Layer], seen: list[Tensor], gradient: Tensor) -> None:
         for number, layer, to_layer in _back(layers, seen, gradient, self._tanh):
             layer.backward(to_layer, seen[number])
+
+
+class Chooser:
+    """Acting for a few rows in one call (act.c): there an operation of torch's costs more than its arithmetic."""
+
+    def __init__(self, library: Any, layers: list[_Layer], tanh: bool, inputs: int) -> None:
+        numbers = [(len(layer.bias), layer.weight.data_ptr(), layer.bias.data_ptr()) for layer in layers]
+        self._layers = (ctypes.c_int64 * (3 * len(layers)))(*(number for layer in numbers for number in layer))
+        self._kept = layers  # whose memory is pointed to
+        self._call = partial(library.hotlap_act, ctypes.addressof(self._layers), len(layers), int(tanh))
+        self._inputs = inputs
+
+    def choose(self, obs: Tensor, mask: Tensor | None, draw: Tensor, action: Tensor) -> None:
+        """Fill in the actions [rows] from draws [rows] between 0 and 1; all tensors are contiguous."""
+        legal = None if mask is None else mask.data_ptr()
+        self._call(obs.data_ptr(), self._inputs, legal, draw.data_ptr(), action.data_ptr(), len(action))
+
+
+@cache
+def _library() -> Any:
+    found = native.optional("act", Path(__file__).with_name("act.c"), _FLAGS)
+    if found is not None:
+        pointer, size = ctypes.c_void_p, ctypes.c_int64
+        found.hotlap_act.argtypes = [pointer, size, size, pointer, size, pointer, pointer, pointer, size]
+        found.hotlap_act.restype = None
+    return found
 
 
 class FusedRecurrent:

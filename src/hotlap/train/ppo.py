@@ -29,7 +29,7 @@ from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
 from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
 from hotlap.train.config import Common, check
 from hotlap.train.fast import keep_memory
-from hotlap.train.fused import Adam, FusedPolicy, FusedRecurrent, compute_by_hand, flatten, gradients
+from hotlap.train.fused import Adam, Chooser, FusedPolicy, FusedRecurrent, compute_by_hand, flatten, gradients
 from hotlap.train.nets import Memory, Policy, pixel_scale
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import Rollout, Rows, minibatches
@@ -110,6 +110,7 @@ class State:
     net: Policy
     flat: nn.Parameter  # all parameters of the network, which has views of it
     by_hand: FusedPolicy | FusedRecurrent | None  # the network's gradient, where it can be computed so
+    chooser: Chooser | None  # to act for a few rows in one call
     forward: Callable[..., Any]  # the network for acting, and its loss for learning; compiled if asked for
     assess: Callable[..., dict[str, Tensor]]
     actions: Actions
@@ -212,6 +213,7 @@ def start(config: Config, env: Any) -> State:
         net=net,
         flat=flat,
         by_hand=by_hand,
+        chooser=_chooser(by_hand, env, opponents, config),
         forward=torch.compile(net) if config.compile else net,
         assess=torch.compile(assess) if config.compile else assess,
         actions=actions,
@@ -224,6 +226,15 @@ def start(config: Config, env: Any) -> State:
         returns=torch.zeros(env.num_envs, device=device),
         opponents=opponents,
     )
+
+
+def _chooser(by_hand: Any, env: Any, opponents: Any, config: Config) -> Chooser | None:
+    if not isinstance(by_hand, FusedPolicy) or opponents is not None:
+        return None
+    space = env.single_observation_space
+    if config.normalize_obs or space.dtype.kind == "f":  # the rollout's observations are numbers to compute with
+        return by_hand.chooser(max(rows.stop - rows.start for rows in env.groups), space.shape[0])
+    return None
 
 
 def _seeds(entropy: list[int], rows: int) -> list[int]:
@@ -284,11 +295,12 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
     for group in ready:
         _place(state, env, group, 0)
     stepping = stages.WAIT if env.engine.workers else stages.ENV_STEP
+    draws = _draws(state, config, env)
     while ready:
         for group in ready:
             if times[group] < config.horizon:
                 with clock.stage(stages.ACT):
-                    action = act(state, config, env.groups[group], times[group], state.generators[group])
+                    action = act(state, config, env.groups[group], times[group], state.generators[group], draws[group])
                     env.send(group, _for_env(action, env))
         with clock.stage(stepping):
             ready = env.receive()
@@ -306,9 +318,22 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
     state.env_steps += config.horizon * env.num_envs * parallel.world()
 
 
-def act(state: State, config: Config, rows: slice, t: int, generator: torch.Generator) -> Tensor:
+def _draws(state: State, config: Config, env: Any) -> list[Tensor | None]:
+    """For each group of rows, if it acts in one call: the random numbers of all its steps."""
+    if state.chooser is None:
+        return [None] * len(env.groups)
+    shapes = [(config.horizon, rows.stop - rows.start) for rows in env.groups]
+    return [torch.rand(shape, generator=own) for shape, own in zip(shapes, state.generators, strict=True)]
+
+
+def act(state: State, config: Config, rows: slice, t: int, generator: torch.Generator, draws: Tensor | None = None) -> Tensor:
     """Choose what these rows do at step t, and keep how likely that was and how good the state."""
     rollout = state.rollout
+    if state.chooser is not None and draws is not None:
+        chosen = rollout.action[t, rows]
+        mask = None if rollout.mask is None else rollout.mask[t, rows]
+        state.chooser.choose(rollout.obs[t, rows], mask, draws[t], chosen)
+        return chosen
     whole = rows.stop - rows.start == rollout.action.shape[1]
     obs = rollout.obs[t] if whole else rollout.obs[t, rows]
     mask = None if rollout.mask is None else rollout.mask[t, rows]

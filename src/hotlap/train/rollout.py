@@ -154,25 +154,31 @@ def _of_sequences(
 
 
 def _sequences(rollout: Rollout, config: Any, chosen: Tensor, correction: Tensor | None, step: int) -> list[Rows]:
-    parts = {name: part[:, chosen] for name, part in rollout.rows().items()}
+    advantage, value = rollout.advantage[:, chosen], rollout.value[:-1, chosen]
     weight = None
     if rollout.valid is not None:
         weight = torch.from_numpy(rollout.valid).to(chosen.device)[:, chosen].float()
-    times, columns = parts["advantage"].shape
-    goals = _goals(config, parts["advantage"].flatten(), parts["value"].flatten(), times * columns, weight)
-    parts |= {name: part.view(times, columns) for name, part in goals.items()}
+    times, columns = advantage.shape
+    goals = _goals(config, advantage.flatten(), value.flatten(), times * columns, weight)
+    goals = {name: part.view(times, columns) for name, part in goals.items()}
     if correction is not None:
-        parts["gain"] = parts["gain"] * correction
+        goals["gain"] = goals["gain"] * correction
     if weight is not None:
-        parts["weight"] = weight
-    found = []
-    for begin in range(0, columns - step + 1, step):
-        some = slice(begin, begin + step)
-        rows: Rows = {name: part[:, some].flatten(0, 1) for name, part in parts.items()}
-        if rollout.memory:
-            rows["obs"], rows["done"] = parts["obs"][:, some], rollout.done[:, chosen[some]]
-            rows["memory"] = tuple(part[chosen[some]] for part in rollout.memory)
-        found.append(rows)
+        goals["weight"] = weight
+
+    def parts(columns: Tensor) -> Tensor:
+        """[time, columns, ...] as [parts, time, step, ...]."""
+        return columns.view(len(columns), -1, step, *columns.shape[2:]).movedim(1, 0)
+
+    split = {name: parts(part) for name, part in goals.items()}
+    split |= {name: parts(part.index_select(1, chosen)) for name, part in rollout.rows().items()}
+    memory: Rows = {}
+    if rollout.memory:
+        memory = {"obs": split.pop("obs"), "done": parts(rollout.done[:, chosen])}
+    rows: Rows = {name: part.flatten(1, 2) for name, part in split.items()} | memory
+    found: list[Rows] = [{name: part[i] for name, part in rows.items()} for i in range(columns // step)]
+    for i, part in enumerate(found if rollout.memory else ()):
+        part["memory"] = tuple(kept[chosen[i * step : (i + 1) * step]] for kept in rollout.memory)
     return found
 
 
