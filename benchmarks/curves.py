@@ -59,15 +59,15 @@ def panel(title: str, curves: Curves, x: int, y: int) -> str:
 
 def main() -> None:
     columns = 3
-    drawn = [panel(title, curves, WIDTH * (i % columns), HEIGHT * (i // columns)) for i, (title, curves) in enumerate(panels().items())]
-    rows = -(-len(drawn) // columns)
+    drawn = []
+    for i, (title, curves) in enumerate(panels().items()):
+        drawn.append(panel(title, curves, WIDTH * (i % columns), HEIGHT * (i // columns)))
+    width, height = WIDTH * columns, HEIGHT * -(-len(drawn) // columns)
     style = "text{font:10px sans-serif;fill:#555}.title{font-size:11px;fill:#111}.name{font-weight:bold}"
     style += "polyline{fill:none;stroke-width:1.2;opacity:.8}.grid{stroke:#ddd}"
-    size = f'width="{WIDTH * columns}" height="{HEIGHT * rows}" viewBox="0 0 {WIDTH * columns} {HEIGHT * rows}"'
-    body = "\n".join(drawn)
-    OUT.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
-    )
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+    paper = f'<style>{style}</style><rect width="100%" height="100%" fill="#fff"/>'
+    OUT.write_text("\n".join([head, paper, *drawn, "</svg>\n"]))
     print(OUT.relative_to(Path.cwd()) if OUT.is_relative_to(Path.cwd()) else OUT.name)
 
 

@@ -11,6 +11,7 @@ import argparse
 import random
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ ROUNDS, GOAL = 5, 1.5
 
 def run(python: str, script: str, kind: str) -> dict[str, Any]:
     command = [python, str(SCRIPTS / script), kind, str(STEPS[kind])]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as scratch:  # PufferLib leaves things where it runs
+        finished = subprocess.run(command, capture_output=True, text=True, cwd=scratch, check=False)
     if finished.returncode:
         raise SystemExit(f"{script} failed:\n{finished.stderr[-2000:]}")
     words = [line.split() for line in finished.stdout.splitlines()]

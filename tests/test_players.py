@@ -188,7 +188,7 @@ def test_it_learns_to_win_and_is_rated():
     assert played["rating"][0] > max(before, 1100)
 
 
-def test_resumed_self_play_equals_uninterrupted():
+def test_a_resumed_run_has_its_past_policies():
     config = replace(SMALL, opponents=3, opponent_every=1)
     clock = StageClock()
     envs = [make_gym(Race, 6, seed=0, depth=13) for _ in range(2)]
@@ -199,6 +199,27 @@ def test_resumed_self_play_equals_uninterrupted():
     ppo.load_state(other, envs[1], {name: np.array(array) for name, array in arrays.items()}, numbers)
     assert len(other.opponents.past) == len(whole.opponents.past) == 3
     assert all(torch.equal(a, b) for a, b in zip(other.opponents.past, whole.opponents.past, strict=True))
+    assert other.iterations == 3 and torch.equal(other.flat, whole.flat)
+
+
+def test_seats_in_groups_of_workers():
+    config = replace(SMALL, opponents=2, opponent_share=0.5, opponent_every=1, async_factor=2)
+    env = make_gym(Race, 6, seed=0, workers=2, async_factor=2, depth=13)
+    state = ppo.start(config, env)
+    for _ in range(2):
+        metrics = ppo.iterate(state, config, env, StageClock())
+    assert state.opponents.learner(state.rollout.turns.seat[:-1])[:, :3].all()
+    assert not state.rollout.valid[~state.opponents.learner(state.rollout.turns.seat[:-1])].any()
+    assert len(metrics.episodes["score_against_past"]) > 0
+    env.close()
+
+
+def test_a_registered_game_keeps_its_seats():
+    gymnasium.register("Race-v0", entry_point=Race)
+    try:
+        assert make_gym("Race-v0", 2).form.seats == 3
+    finally:
+        del gymnasium.registry["Race-v0"]
 
 
 # -- ratings --
@@ -287,8 +308,27 @@ def test_an_agent_that_leaves_early_waits():
     metrics = ppo.iterate(state, config, env, StageClock())
     assert state.rollout.valid[:, 0].all()
     assert state.rollout.valid[:, 1].tolist() == [True, True, False, False] * 2
-    assert state.rollout.done[:, 1].tolist() == [0, 1, 0, 0, 0, 1, 0, 0]
+    assert state.rollout.done[:, 1].tolist() == [0, 1, 1, 1, 0, 1, 1, 1]  # who waits begins anew
     assert sorted(metrics.episodes["return"]) == [2.0] * 4 + [4.0] * 4
+
+
+@pytest.mark.parametrize("memory", ["lstm", "attention"])
+def test_the_memory_of_who_waited_is_clear(memory):
+    from hotlap.envs.pettingzoo import Together
+
+    config = replace(SMALL, num_envs=2, horizon=8, minibatch=32, memory=memory, learning_rate=0.0)
+    env = make_gym(lambda: Together(Duel()), 2, seed=0, depth=9)
+    state = ppo.start(config, env)
+    ppo.collect(state, config, env, StageClock(), ppo.Metrics())
+    ppo.find_advantages(state, config)
+    ((batch,),) = minibatches(state.rollout, config, torch.Generator(), 0.0, None)
+    _, value = ppo.forward(state.net, batch)
+    acted = batch["weight"] > 0
+    assert acted.sum() == 24  # of 32: two agents wait for half of the time
+    torch.testing.assert_close(value[acted], batch["value"][acted])
+    alone, _ = state.net(torch.zeros(1, 1))[1:]  # a first observation, with nothing to remember
+    torch.testing.assert_close(state.rollout.value[4, 1], alone[0])
+    assert state.by_hand is None
 
 
 @pytest.mark.parametrize(

@@ -376,8 +376,8 @@ def test_a_task_that_needs_a_memory(memory, knows):
     assert played > 0.95 if knows else abs(played) < 0.4
 
 
-def test_asynchronous_groups_collect_what_one_group_does():
-    """Whoever comes first: each group draws from its own generator, so the numbers do not depend on it."""
+def test_who_comes_first_does_not_matter():
+    """Each group draws from its own generator."""
     config = replace(SMALL, turbo=False, num_envs=6, horizon=8, minibatch=16, async_factor=3, memory="gru")
     found = []
     for _ in range(2):
@@ -394,6 +394,37 @@ def test_asynchronous_groups_collect_what_one_group_does():
         torch.testing.assert_close(value, batch["value"], rtol=1e-4, atol=1e-5)
         env.close()
     assert torch.equal(*found)
+
+
+class Counters(gymnasium.Env):
+    """Whole numbers in two dimensions."""
+
+    observation_space = gymnasium.spaces.Box(0, 9, (2, 3), np.int64)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return np.zeros((2, 3), np.int64), {}
+
+    def step(self, action):
+        self.time += 1
+        return np.full((2, 3), self.time), 1.0, self.time == 5, False, {}
+
+
+@pytest.mark.parametrize("memory", ["none", "lstm", "attention"])
+def test_whole_numbers_in_two_dimensions(memory):
+    config = replace(SMALL, turbo=False, memory=memory)
+    env = make_gym(Counters, 4, seed=0, depth=17)
+    state = ppo.start(config, env)
+    assert np.isfinite(list(ppo.iterate(state, config, env, StageClock()).scalars.values())).all()
+    assert ppo.evaluate(state, make_gym(Counters, 3), 0)["length"].tolist() == [5, 5, 5]
+
+
+def test_more_parts_than_sequences():
+    with pytest.raises(ValueError, match="1 sequences per minibatch cannot be split into 2 parts"):
+        config = replace(SMALL, num_envs=1, memory="lstm", accumulate=2)
+        ppo.start(config, cartpole(config))
+    assert torch.isfinite(parameters_after(SMALL, num_envs=5, memory="lstm", minibatch=96, accumulate=2)).all()
 
 
 def test_environments_write_into_the_rollout():
@@ -675,6 +706,7 @@ def test_schedules_and_early_stop():
         ({"memory": "tape"}, "memory must be one of"),
         ({"memory": "lstm", "minibatch": 30}, "whole sequences"),
         ({"accumulate": 5}, "accumulate"),
+        ({"async_factor": 2, "normalize_obs": True}, "async-factor does not go"),
         ({"precision": "float8"}, "precision must be one of"),
         ({"env_timeout": 0.0}, "env-timeout"),
         ({"hidden": ()}, "hidden"),

@@ -119,6 +119,64 @@ def test_groups_step_apart():
     env.close()
 
 
+class Short(Game):
+    """Every episode ends in its second step; tells masks only if its seed is odd."""
+
+    def step(self, action):
+        obs, reward, _, _, info = super().step(action)
+        return obs, reward, self.steps >= 2, False, info
+
+    def _mask(self):
+        return super()._mask() if (self.seeded or 0) % 2 else {}
+
+
+@pytest.mark.parametrize("rows", [33, 34, 289])
+def test_any_number_of_episodes_may_end_at_once(rows):
+    env = make_gym(Short, rows, workers=1)
+    env.reset(seed=0)
+    for expected in (0, rows) * 2:
+        *_, info = env.step(np.zeros(rows, int))
+        assert info.get("_final_info", np.zeros(1)).sum() == expected
+    env.close()
+
+
+def test_who_tells_no_mask_may_do_anything():
+    for workers in (0, 2):
+        env = make_gym(Short, 4, workers=workers)
+        _, info = env.reset(seed=[0, 2, 1, 3])  # the first worker's environments tell none
+        assert info["action_mask"][:2].all() and not info["action_mask"][2:].all()
+        env.close()
+
+
+class Pair(gymnasium.Env):
+    """Two choices at once, of which some are illegal."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,))
+    action_space = gymnasium.spaces.MultiDiscrete([2, 3])
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {"action_mask": np.array([1, 0, 0, 1, 1])}
+
+    def step(self, action):
+        assert action[0] == 0 and action[1] > 0, "an illegal action"
+        return np.zeros(1, np.float32), 0.0, False, False, {"action_mask": np.array([1, 0, 0, 1, 1])}
+
+
+def test_measuring_heeds_masks():
+    env = make_gym(Pair, 2, workers=-1)
+    assert env.layout.workers == 0
+
+
+def test_bad_spaces_and_options():
+    class Odd(Pair):
+        action_space = gymnasium.spaces.Dict({"a": gymnasium.spaces.Discrete(2)})
+
+    with pytest.raises(ValueError, match="actions must be Discrete"):
+        make_gym(Odd, 2)
+    with pytest.raises(ValueError, match="unknown option worker"):
+        make_gym(Game, 2, worker=2)
+
+
 def workers_of_this_process():
     return [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
 

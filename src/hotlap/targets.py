@@ -1,6 +1,7 @@
 """What people compare, from the words they say it in: "snake --num-envs 8", "train.py --lr 3e-4", "-m package.train"; and
 knobs with their values: "num_envs=1,8,64", "turbo=off,on", "OMP_NUM_THREADS=1,2"."""
 
+import contextlib
 import dataclasses
 import itertools
 import shlex
@@ -12,6 +13,7 @@ from hotlap import flags
 from hotlap.errors import UsageError
 from hotlap.race import Side
 
+_LAYOUTS: dict[tuple[str, int, int], int] = {}  # workers, by target and number of environments
 ON, OFF = ("on", "true", "yes"), ("off", "false", "no")
 
 
@@ -47,8 +49,19 @@ def side(text: str, name: str | None = None, extra: Sequence[str] = (), env_only
         short = script if module else Path(script).name
         return Side(name or shlex.join([short, *arguments]), short, script=script, module=module, arguments=tuple(arguments))
     parsed = flags.parse(flags.with_config(_System, words), "compare", ["--target", *words])
-    config = dataclasses.asdict(flags.checked(parsed.config))
+    config = dataclasses.asdict(_settled(words[0], parsed.algo, flags.checked(parsed.config)))
     return Side(name or text, words[0], system=words[0], algorithm=parsed.algo, config=config, env_only=env_only)
+
+
+def _settled(name: str, algorithm: str | None, config: Any) -> Any:
+    """The config with as many workers as measure fastest, so that all sides and rounds have the same."""
+    if config.workers >= 0 or config.turbo:
+        return config
+    key = (name, config.num_envs, getattr(config, "async_factor", 1))
+    if key not in _LAYOUTS:
+        with contextlib.closing(flags.system(name, algorithm).make_env(config)) as env:
+            _LAYOUTS[key] = env.layout.workers
+    return dataclasses.replace(config, workers=_LAYOUTS[key])
 
 
 def vary(text: str, knobs: Sequence[str], env_only: bool = False) -> list[Side]:

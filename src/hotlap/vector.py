@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -215,6 +215,7 @@ def make_vec(
     workers: int = 0,
     async_factor: int = 1,
     depth: int = 2,
+    patience: float = PATIENCE,
     **options: Any,
 ) -> GameVectorEnv:
     """A vector of `num_envs` environments.
@@ -231,7 +232,7 @@ def make_vec(
         raise ValueError(f"{name}: unknown option: {str(error).split('__init__() ')[-1]}") from None
     if not turbo:
         label = f"{identity(game.kernel, game.defines)}-reference"
-        place = _Placement(workers, async_factor, depth)
+        place = _Placement(workers, async_factor, depth, patience)
         return _in_python(label, lambda: kind(**options), ReferenceEngine, game, num_envs, seed, place)
     form = Form.of(game)
     arrays = Arrays(form, num_envs, depth)
@@ -256,9 +257,13 @@ def make_gym(
     """
     name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
     _check_counts(name, num_envs=num_envs)
+    if options and (callable(env) or env.startswith(pettingzoo.PREFIX)):
+        raise ValueError(f"{name}: unknown option {', '.join(options)}")
     make = env if callable(env) else pettingzoo.maker(env) if env.startswith(pettingzoo.PREFIX) else _maker(env, options)
     first = _usable(make, name)
-    kind = AgentsEngine if hasattr(first, "num_rows") else SerialEngine
+    if not isinstance(first.action_space, Box | Discrete | MultiDiscrete):
+        raise ValueError(f"{name}: actions must be Discrete, MultiDiscrete or Box, not {first.action_space}")
+    kind = AgentsEngine if isinstance(first, pettingzoo.Together) else SerialEngine
     place = _Placement(workers, async_factor, depth, patience)
     return _in_python(name, lambda: _usable(make, name), kind, first, num_envs, seed, place)
 
@@ -280,7 +285,7 @@ def _in_python(
     _check_counts(name, async_factor=place.async_factor)
     form = Form.of(game)
     if place.workers == AUTO:
-        found = layout.pick(name, make, kind, form, num_envs, place.async_factor)
+        found = layout.pick(name, make, kind, form, num_envs, place.async_factor, place.patience)
     else:
         _check_counts(name, 0, workers=place.workers)
         found = layout.Layout(place.workers)

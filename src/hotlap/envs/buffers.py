@@ -30,8 +30,8 @@ class Form:
 
     @classmethod
     def of(cls, game: Any) -> "Form":
-        """From an environment's spaces and, if it has such, its `metric_names`, `seats` and `agents`."""
-        space, actions = game.observation_space, game.action_space
+        """From an environment's spaces and, if it has such, its `metric_names`, `seats` and `agent_rows`."""
+        space, actions, base = game.observation_space, game.action_space, getattr(game, "unwrapped", game)
         if isinstance(actions, Discrete | MultiDiscrete):
             choices = int(actions.n if isinstance(actions, Discrete) else actions.nvec.sum())
         else:
@@ -42,9 +42,9 @@ class Form:
             action_shape=tuple(actions.shape or ()),
             action_dtype="<f4" if isinstance(actions, Box) else "<i8",
             choices=choices,
-            metrics=len(getattr(game, "metric_names", ())),
-            seats=getattr(game, "seats", 1),
-            agents=getattr(game, "num_rows", 1),
+            metrics=len(getattr(base, "metric_names", ())),
+            seats=getattr(base, "seats", 1),
+            agents=getattr(base, "agent_rows", 1),
         )
 
 
@@ -76,7 +76,7 @@ class Slot:
         return Slot(**{field.name: getattr(self, field.name)[begin:end] for field in fields(Slot)})
 
 
-RINGS = ("obs", "reward", "terminated", "truncated", "mask", "seat", "rewards", "active")  # one for each slot; others for two
+RINGS = ("obs", "reward", "terminated", "truncated", "mask", "seat", "rewards", "active")  # one for each slot; others in turn
 
 
 class Arrays:
@@ -92,9 +92,16 @@ class Arrays:
             begin += _padded(size)
         self.actions, self.seeds = found.pop("actions"), found.pop("seeds")
         self.rings = {name: found[name] for name in RINGS}
+        self.rings["mask"][:] = True
         self.slots = tuple(
-            Slot(**{name: array[slot if name in RINGS else slot % 2] for name, array in found.items()}) for slot in range(depth)
+            Slot(**{name: array[slot if name in RINGS else _turn(slot, depth)] for name, array in found.items()})
+            for slot in range(depth)
         )
+
+
+def _turn(slot: int, depth: int) -> int:
+    """Which set of what only the last two steps need a slot uses: never that of the slot before it."""
+    return 2 if depth % 2 and slot == depth - 1 else slot % 2
 
 
 def _layout(form: Form, rows: int, depth: int) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -110,12 +117,12 @@ def _layout(form: Form, rows: int, depth: int) -> dict[str, tuple[tuple[int, ...
         "seat": ((depth, turns), np.int8),
         "rewards": ((depth, turns, form.seats), np.float32),
         "active": ((depth, rows if form.agents > 1 else 0), np.bool_),
-        "final_obs": ((2, rows, *form.obs_shape), form.obs_dtype),
-        "episode_return": ((2, rows), np.float64),
-        "episode_length": ((2, rows), np.int64),
-        "episode_metrics": ((2, rows, form.metrics), np.float32),
-        "final_seat": ((2, turns), np.int8),
-        "episode_returns": ((2, turns, form.seats), np.float64),
+        "final_obs": ((3, rows, *form.obs_shape), form.obs_dtype),
+        "episode_return": ((3, rows), np.float64),
+        "episode_length": ((3, rows), np.int64),
+        "episode_metrics": ((3, rows, form.metrics), np.float32),
+        "final_seat": ((3, turns), np.int8),
+        "episode_returns": ((3, turns, form.seats), np.float64),
     }
 
 

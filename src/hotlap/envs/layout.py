@@ -4,6 +4,7 @@ Messages cost some tens of microseconds per worker and step, so light environmen
 a worker per core; those that wait rather than compute want more workers than cores.
 """
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from hotlap import machine
 from hotlap.envs.buffers import Arrays, Form
 from hotlap.envs.serial import SerialEngine
-from hotlap.envs.workers import WorkerEngine
+from hotlap.envs.workers import PATIENCE, WorkerEngine
 
 WORTH = 1e-3  # seconds of a vector step in this process below which no worker is tried
 SAMPLE = 8  # environments that are timed in this process
@@ -42,7 +43,15 @@ def _name(workers: int) -> str:
     return f"{workers} worker{'s' * (workers > 1)}" if workers else "one process"
 
 
-def pick(name: str, make: Callable[[], Any], kind: type[SerialEngine], form: Form, num_envs: int, groups: int = 1) -> Layout:
+def pick(
+    name: str,
+    make: Callable[[], Any],
+    kind: type[SerialEngine],
+    form: Form,
+    num_envs: int,
+    groups: int = 1,
+    patience: float = PATIENCE,
+) -> Layout:
     """The fastest number of workers for `num_envs` environments. Environments made for this are closed again."""
     envs = [make() for _ in range(min(num_envs, SAMPLE))]
     arrays = Arrays(form, len(envs) * form.agents, 2)
@@ -54,9 +63,10 @@ def pick(name: str, make: Callable[[], Any], kind: type[SerialEngine], form: For
     seconds = {0: wall * num_envs / len(envs)}
     if seconds[0] < WORTH:
         return Layout(0, seconds)
-    best, number = 0, max(1, int(machine.usable_cores()))
-    while (workers := min(num_envs, -(-number // groups) * groups)) not in seconds:
-        with_workers = WorkerEngine(name, make, kind, form, num_envs * form.agents, 2, workers)
+    together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # processes of torchrun's on this machine
+    best, number = 0, max(1, int(machine.usable_cores()) // together)
+    while (workers := min(num_envs // groups, -(-number // groups)) * groups) not in seconds:
+        with_workers = WorkerEngine(name, make, kind, form, num_envs * form.agents, 2, workers, patience=patience)
         try:
             seconds[workers] = _time(with_workers, with_workers.arrays, envs[0].action_space)[0]
         finally:
@@ -88,7 +98,15 @@ def _time(engine: Any, arrays: Arrays, space: Any) -> tuple[float, float]:
 
 
 def _actions(space: Any, engine: Any, mask: NDArray[np.bool_], random: np.random.Generator) -> NDArray[Any]:
-    if engine.masked and isinstance(space, Discrete):
-        legal: NDArray[Any] = (random.random(mask.shape) * mask).argmax(1)
-        return legal
-    return np.array([space.sample() for _ in range(engine.num_rows)])
+    if not engine.masked:
+        return np.array([space.sample() for _ in range(engine.num_rows)])
+    return draw_legal(space, mask, random)
+
+
+def draw_legal(space: Any, mask: NDArray[np.bool_], random: np.random.Generator) -> NDArray[Any]:
+    """Random actions that the masks [rows, choices] allow, of a discrete or multi-discrete space."""
+    drawn = random.random(mask.shape) * mask
+    if isinstance(space, Discrete):
+        one: NDArray[Any] = drawn.argmax(1)
+        return one
+    return np.stack([part.argmax(1) for part in np.split(drawn, np.cumsum(space.nvec)[:-1], 1)], 1)

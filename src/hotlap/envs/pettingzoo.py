@@ -56,13 +56,14 @@ class Turns(gymnasium.Env[Any, Any]):
         game.step(action)
         rewards = np.array([game.rewards.get(agent, 0.0) for agent in game.possible_agents], np.float32)
         terminated = any(game.terminations.values())
+        (obs, mask), told = self._observe(), self._seat()
         while game.agents and (game.terminations[game.agent_selection] or game.truncations[game.agent_selection]):
             game.step(None)  # who is out of the game says goodbye
+            if game.agents:
+                (obs, mask), told = self._observe(), self._seat()
         over = not game.agents
-        obs, mask = (
-            (np.zeros(self.observation_space.shape or (), self.observation_space.dtype), None) if over else self._observe()
-        )
-        return obs, float(rewards[seat]), over and terminated, over and not terminated, {**self._info(mask), "rewards": rewards}
+        info = self._info(mask) | {"seat": told, "rewards": rewards}
+        return obs, float(rewards[seat]), over and terminated, over and not terminated, info
 
     def _seat(self) -> int:
         return int(self.game.possible_agents.index(self.game.agent_selection)) if self.game.agents else 0
@@ -82,7 +83,7 @@ class Together:
 
     def __init__(self, game: Any) -> None:
         self.game = game
-        self.num_rows = len(game.possible_agents)
+        self.agent_rows = len(game.possible_agents)
         self.observation_space, self.action_space = _spaces(game)
         self._number = {agent: i for i, agent in enumerate(game.possible_agents)}
 

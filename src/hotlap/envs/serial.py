@@ -111,10 +111,7 @@ class SerialEngine(InProcess):
     def _note(self, i: int, out: Slot, info: dict[str, Any]) -> None:
         """Keep what else an environment tells: which actions are legal, whose turn it is."""
         if "action_mask" in info:
-            if not self.masked:
-                self.masked = True
-                for slot in self._slots:
-                    slot.mask[:] = True
+            self.masked = True
             out.mask[i] = np.asarray(info["action_mask"], np.bool_).ravel()
         elif self.masked:
             out.mask[i] = True

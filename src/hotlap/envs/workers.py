@@ -149,7 +149,7 @@ class WorkerEngine:
         over: list[tuple[int, int]] = []
         while not over:
             for worker, reply in self._replies(self.patience):
-                ended, group = int.from_bytes(reply, "little", signed=True), worker.group
+                ended, group = int.from_bytes(reply[1:], "little", signed=True), worker.group
                 if ended < 0:
                     self._ended[group] = ended - worker.rows.start
                 elif self._ended[group] >= 0:
@@ -266,16 +266,16 @@ def work() -> None:
             return
     connection = Connection(command)
     try:
-        _serve(connection, cloudpickle.loads(connection.recv_bytes()), memory)
-    except (EOFError, ConnectionError):
-        return
+        _serve(connection, memory)
     except EnvFailed as error:
-        _tell(connection, str(error), error.details)
+        _answer(connection, FAILED + json.dumps({"said": str(error), "traceback": error.details}).encode())
     except BaseException as error:
-        _tell(connection, f"a worker failed: {type(error).__name__}: {error}", traceback.format_exc())
+        told = {"said": f"a worker failed: {type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        _answer(connection, FAILED + json.dumps(told).encode())
 
 
-def _serve(connection: Connection, setup: dict[str, Any], memory: int) -> None:
+def _serve(connection: Connection, memory: int) -> None:
+    setup = cloudpickle.loads(_ask(connection))  # what is unpickled here comes from our own parent, over a private socket
     sys.path[:] = setup["path"]
     form, rows, depth = setup["form"], setup["rows"], setup["depth"]
     begin, end = setup["begin"], setup["end"]
@@ -286,31 +286,39 @@ def _serve(connection: Connection, setup: dict[str, Any], memory: int) -> None:
     slots = tuple(slot.rows(begin, end) for slot in arrays.slots)
     engine: SerialEngine = setup["kind"](setup["name"], envs, arrays.actions[begin:end], slots, first)
     engine.at = block[nbytes(form, rows, depth) :].view(np.int64)[setup["index"] : setup["index"] + 1]
-    connection.send_bytes(b"ready")
+    _answer(connection, b"ready")
+    while True:
+        message = _ask(connection, engine)
+        if message[:1] == STEP:
+            ended = engine.step(int.from_bytes(message[1:], "little"))
+            _answer(connection, STEP + ended.to_bytes(8, "little", signed=True))
+            continue
+        name, arguments = cloudpickle.loads(message)
+        if name == "reset":
+            slot, seeded, start = arguments
+            engine.reset(arrays.seeds[begin:end] if seeded else None, start, slot)
+            _answer(connection, b"masked" if engine.masked else b"plain")
+        elif name == "state":
+            packed = io.BytesIO()
+            np.save(packed, engine.state(), allow_pickle=False)
+            _answer(connection, packed.getvalue())
+        else:
+            engine.load_state(*arguments)
+            _answer(connection, b"loaded")
+
+
+def _ask(connection: Connection, engine: SerialEngine | None = None) -> bytes:
+    """The next command; when the parent has closed the socket, or is gone, this process ends."""
     try:
-        while True:
-            message = connection.recv_bytes()
-            if message[:1] == STEP:
-                ended = engine.step(int.from_bytes(message[1:], "little"))
-                connection.send_bytes(ended.to_bytes(8, "little", signed=True))
-                continue
-            name, arguments = cloudpickle.loads(message)
-            if name == "reset":
-                slot, seeded, start = arguments
-                engine.reset(arrays.seeds[begin:end] if seeded else None, start, slot)
-                connection.send_bytes(b"masked" if engine.masked else b"plain")
-            elif name == "state":
-                packed = io.BytesIO()
-                np.save(packed, engine.state(), allow_pickle=False)
-                connection.send_bytes(packed.getvalue())
-            else:
-                engine.load_state(*arguments)
-                connection.send_bytes(b"loaded")
-    finally:
+        return connection.recv_bytes()
+    except (EOFError, OSError):
         with suppress(Exception):
-            engine.close()
+            if engine is not None:
+                engine.close()
+        sys.stdout.flush()
+        os._exit(0)
 
 
-def _tell(connection: Connection, said: str, details: str) -> None:
-    with suppress(OSError):
-        connection.send_bytes(FAILED + json.dumps({"said": said, "traceback": details}).encode())
+def _answer(connection: Connection, message: bytes) -> None:
+    with suppress(OSError):  # the parent is gone, as the next command will show
+        connection.send_bytes(message)

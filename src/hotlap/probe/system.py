@@ -20,6 +20,7 @@ import numpy as np
 
 from hotlap import machine, stages, stats
 from hotlap.clock import ENV_STEPS, EPISODES, Sample, StageClock, stage_cost
+from hotlap.envs.layout import draw_legal
 from hotlap.probe.sampler import Sampler, shorten
 from hotlap.record import Recorded, Run
 from hotlap.systems import System
@@ -75,6 +76,7 @@ def profile(
             stage_cost=stage_cost(),
             targets=list(options.targets),
             env_only=options.env_only,
+            layout=str(env.layout),
         )
         watch = machine.GpuWatch(config.device)
         with recording(run), stop_requests() as stop, watch, closing(Sampler(clock.open_path)) as sampler:
@@ -111,14 +113,19 @@ def _training(system: System, config: Any, env: Any, clock: StageClock) -> Work:
 
 
 def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
-    """Random actions, drawn beforehand, and no learning; an iteration repeats them until it lasts long enough to time."""
+    """Random actions, drawn beforehand unless some are illegal, and no learning; an iteration repeats them until it lasts long
+    enough to time."""
     env.action_space.seed(config.seed)
+    random = np.random.default_rng(config.seed)
     actions = [env.action_space.sample() for _ in range(config.iteration_steps)]
-    env.reset(seed=config.seed)
+    _, info = env.reset(seed=config.seed)
+    masked = "action_mask" in info
 
     def step_all() -> int:
         episodes = 0
-        for action in actions:
+        nonlocal info
+        for drawn in actions:
+            action = draw_legal(env.single_action_space, info["action_mask"], random) if masked else drawn
             info = env.step(action)[4]
             if "_final_info" in info:
                 episodes += int(np.count_nonzero(info["_final_info"]))
@@ -131,7 +138,7 @@ def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
     def iterate() -> None:
         with clock.stage(stages.COLLECT), clock.stage(stages.ENV_STEP):
             episodes = sum(step_all() for _ in range(rounds))
-        clock.count(ENV_STEPS, rounds * len(actions) * config.num_envs)
+        clock.count(ENV_STEPS, rounds * len(actions) * env.num_envs)
         clock.count(EPISODES, episodes)
 
     return Work(iterate, ready=lambda: True, networks=dict)

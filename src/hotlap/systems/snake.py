@@ -36,13 +36,15 @@ FAST = Config(
 
 
 def make_env(config: Config, num_envs: int | None = None) -> Any:
+    number = config.num_envs if num_envs is None else num_envs
     return make_vec(
         "snake",
-        config.num_envs if num_envs is None else num_envs,
+        number,
         turbo=config.turbo,
         seed=config.seed,
         threads=config.env_threads,
-        workers=0 if config.turbo else config.workers,
+        workers=0 if config.turbo else min(config.workers, number),
+        patience=config.env_timeout,
         features=config.features,
         size=config.size,
     )

@@ -79,7 +79,7 @@ class QNet(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         encoded = self.encoder(obs)
-        x = self.trunk(encoded if encoded.is_floating_point() else encoded.to(torch.float32))
+        x = self.trunk(encoded.to(torch.float32))
         q = self.advantage(x)
         if self.value is not None:
             q = self.value(x) + q - q.mean(dim=1, keepdim=True)
@@ -164,7 +164,7 @@ class Policy(nn.Module):
 
     `shared`: one trunk for both, else one each. `memory`: "lstm", "gru" or "attention" after the (shared) trunk; `forward` then
     takes and returns its state, and `sequence` runs over whole sequences. `deviations`: so many learned logarithms of
-    deviations end the outputs. `scale`: what observations are multiplied by.
+    deviations end the outputs. `scale`: what images are multiplied by.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Policy(nn.Module):
         self.log_std = nn.Parameter(torch.zeros(deviations)) if deviations else None
 
     def forward(self, obs: Tensor, memory: Memory = ()) -> tuple[Tensor, Tensor, Memory]:
-        x = obs if self.encoder is None else self.encoder(obs)
+        x = self._encode(obs)
         features = self.actor(x)
         if self.memory is not None:
             features, memory = self.memory(features, memory or self.initial(len(obs)))
@@ -207,10 +207,13 @@ class Policy(nn.Module):
     def sequence(self, obs: Tensor, done: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Observations [time, batch, ...] of whole sequences to outputs and values of their rows, [time * batch, ...]."""
         assert self.memory is not None
-        rows = obs.flatten(0, 1)
-        x = rows if self.encoder is None else self.encoder(rows)
+        x = self._encode(obs.flatten(0, 1))
         features = self.actor(x).view(*done.shape, -1)
         return self._heads(self.memory.sequence(features, done, memory).flatten(0, 1), x)
+
+    def _encode(self, obs: Tensor) -> Tensor:
+        x = obs if self.encoder is None else self.encoder(obs)
+        return x if x.is_floating_point() else x.to(torch.float32)
 
     def _heads(self, features: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         output = self.action(features).float()

@@ -149,6 +149,8 @@ def validate(config: Config) -> None:
             "precision": ("float32", "bfloat16"),
         },
     )
+    if config.async_factor > 1 and (config.normalize_obs or config.normalize_reward):
+        raise ValueError("async-factor does not go with normalize-obs and normalize-reward, which depend on who comes first")
     whole = config.horizon * config.accumulate if by_sequences(config) else config.accumulate
     if config.minibatch % whole:
         what = "accumulate x horizon: whole sequences" if by_sequences(config) else "accumulate"
@@ -160,10 +162,16 @@ def by_sequences(config: Config) -> bool:
 
 
 def _check_game(config: Config, env: Any) -> None:
-    """Refuse what a game of several players cannot be trained with."""
+    """Refuse what these environments cannot be trained with."""
     if env.form.seats > MAX_SEATS:
         raise ValueError(f"a game may have {MAX_SEATS} seats, not {env.form.seats}")
+    columns = min(env.num_envs, config.minibatch // config.horizon)
+    if by_sequences(config) and columns < config.accumulate:
+        raise ValueError(f"{columns} sequences per minibatch cannot be split into {config.accumulate} parts (accumulate)")
     if env.form.seats > 1:
+        actions = actions_of(env.single_action_space)
+        if not isinstance(actions, Discrete) or actions.shape:
+            raise ValueError(f"seats that take turns choose one of some actions, not {env.single_action_space}")
         for name in ("memory", "normalize_reward", "prio_alpha", "sequences"):
             if getattr(config, name) not in ("none", False, 0):
                 raise ValueError(f"{name.replace('_', '-')} does not go with seats that take turns")
@@ -207,7 +215,8 @@ def start(config: Config, env: Any) -> State:
         opponents.add(flat.data)
     plain = config.precision == "float32" and not config.compile
     by_hand: FusedPolicy | FusedRecurrent | None = None
-    if plain and isinstance(actions, Discrete) and not actions.shape:
+    weighted = env.form.agents > 1 and by_sequences(config)  # whose loss is computed by autograd alone
+    if plain and isinstance(actions, Discrete) and not actions.shape and not weighted:
         by_hand = compute_by_hand(net, flat, config.torch_threads)
     return State(
         net=net,
@@ -314,7 +323,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
             _judge(state, state.by_hand)
         else:
             with _cast(config):
-                rollout.value[config.horizon] = state.forward(_as_input(rollout.obs[config.horizon]), state.memory)[1]
+                rollout.value[config.horizon] = state.forward(rollout.obs[config.horizon], state.memory)[1]
     state.env_steps += config.horizon * env.num_envs * parallel.world()
 
 
@@ -339,17 +348,18 @@ def act(state: State, config: Config, rows: slice, t: int, generator: torch.Gene
     mask = None if rollout.mask is None else rollout.mask[t, rows]
     later = isinstance(state.by_hand, FusedPolicy)  # the likelihood and the value are asked for all steps at once, at the end
     if isinstance(state.by_hand, FusedPolicy):
-        output = state.by_hand.logits(_as_input(obs))
+        output = state.by_hand.logits(_as_numbers(obs))
     else:
         memory = state.memory if whole else tuple(part[rows] for part in state.memory)
         with _cast(config):
             forward = state.by_hand.act if state.by_hand is not None else state.forward
-            output, rollout.value[t, rows], memory = forward(_as_input(obs), memory)
+            seen = _as_numbers(obs) if state.by_hand is not None else obs
+            output, rollout.value[t, rows], memory = forward(seen, memory)
         _remember(state, rows, memory)
     if state.opponents is not None and rollout.turns is not None:
-        others = np.flatnonzero(~state.opponents.learner(rollout.turns.seat[t]))
+        others = np.flatnonzero(~state.opponents.learner(rollout.turns.seat[t, rows], rows))
         index = torch.from_numpy(others).to(obs.device)
-        output[index] = state.opponents.net(_as_input(obs[index]))[0]
+        output[index] = state.opponents.net(obs[index])[0]
     if later:
         action = state.actions.choose(output, generator, mask)
     else:
@@ -369,11 +379,12 @@ def _remember(state: State, rows: slice, memory: Memory) -> None:
 def _judge(state: State, fused: FusedPolicy) -> None:
     """How likely all actions of the rollout were, and how good its states."""
     rollout = state.rollout
+    assert isinstance(state.actions, Discrete)
     steps, rows = rollout.action.shape
     some = max(1, fused.cached_rows // rows)
     for begin in range(0, steps + 1, some):
         seen = rollout.obs[begin : begin + some]
-        logits, value = fused.forward(_as_input(seen.flatten(0, 1)))
+        logits, value = fused.forward(_as_numbers(seen.flatten(0, 1)))
         rollout.value[begin : begin + some] = value.view(-1, rows)
         acted = rollout.action[begin : begin + some].flatten()
         if len(acted):
@@ -407,8 +418,9 @@ def _cast(config: Config) -> Any:
     return torch.autocast(torch.device(config.device).type, torch.bfloat16, enabled=config.precision == "bfloat16")
 
 
-def _as_input(obs: Tensor) -> Tensor:
-    return obs if obs.is_floating_point() or obs.ndim == 4 else obs.to(torch.float32)  # grids are converted by their encoder
+def _as_numbers(obs: Tensor) -> Tensor:
+    """Observations as a network that is computed by hand takes them; others convert them themselves."""
+    return obs if obs.is_floating_point() else obs.to(torch.float32)
 
 
 def _for_env(action: Tensor, env: Any) -> NDArray[Any]:
@@ -430,10 +442,16 @@ def _store(state: State, config: Config, env: Any, group: int, t: int, metrics: 
         if rollout.turns is not None:
             rollout.turns.rewards[t, rows] = out.rewards
     ended = out.terminated | out.truncated if finished else None
-    if ended is None:
+    fresh = ended  # rows that begin anew
+    if rollout.valid is not None and out.active.size:  # so do agents that wait for the others
+        waiting = ~rollout.valid[t, rows]
+        fresh = waiting if ended is None else ended | waiting
+    if fresh is None:
         done.zero_()
     else:
-        done.copy_(torch.from_numpy(ended))
+        done.copy_(torch.from_numpy(fresh))
+        for part in state.memory:
+            part[rows][torch.from_numpy(np.flatnonzero(fresh & ~out.truncated)).to(part.device)] = 0.0
     if state.return_moments is not None:
         _scale_rewards(state, config, rows, reward, done)
     if ended is None:
@@ -444,11 +462,10 @@ def _store(state: State, config: Config, env: Any, group: int, t: int, metrics: 
     for name, values in env.final_info(out).items():
         if name != "returns":
             metrics.episodes.setdefault(name, []).extend(values[ended].tolist())
-        elif state.opponents is not None:
-            won = state.opponents.scores(values, ended)
+        elif state.opponents is not None and (won := state.opponents.scores(values, ended, rows)):
             metrics.episodes.setdefault("score_against_past", []).extend(won)
     state.episodes += finished
-    for part in state.memory:
+    for part in state.memory:  # also of those whose last state had to be judged first
         part[rows][torch.from_numpy(np.flatnonzero(ended)).to(part.device)] = 0.0
 
 
@@ -466,7 +483,7 @@ def _bootstrap(state: State, config: Config, rows: slice, t: int, truncated: NDA
         last = state.obs_moments.normalize(last)
     index = torch.from_numpy(chosen).to(device)
     memory = tuple(part[rows][index] for part in state.memory)
-    value = config.gamma * state.net(_as_input(last.to(rollout.obs.dtype)), memory)[1]
+    value = config.gamma * state.net(last.to(rollout.obs.dtype), memory)[1]
     if rollout.turns is None:
         rollout.reward[t, rows][index] += value
         return
@@ -547,7 +564,7 @@ def update(
         if state.by_hand is not None:
             with torch.no_grad():
                 with clock.stage(stages.LOSS):
-                    output, value = state.by_hand.on({**part, "obs": _as_input(part["obs"])})
+                    output, value = state.by_hand.on({**part, "obs": _as_numbers(part["obs"])})
                     to_logits, to_value, found = gradients(config, part, output, value, entropy_weight, losses is not None)
                 with clock.stage(stages.BACKWARD):
                     state.by_hand.backward(to_logits, to_value)
@@ -579,8 +596,8 @@ def assess(net: Policy, actions: Actions, config: Config, batch: Rows, entropy_w
 def forward(net: Policy, batch: Rows) -> tuple[Tensor, Tensor]:
     """The network on a minibatch; with a memory on whole sequences, cleared where an episode ended."""
     if "memory" in batch:
-        return net.sequence(_as_input(batch["obs"]), batch["done"], batch["memory"])
-    output, value, _ = net(_as_input(batch["obs"]))
+        return net.sequence(batch["obs"], batch["done"], batch["memory"])
+    output, value, _ = net(batch["obs"])
     return output, value
 
 
@@ -623,12 +640,12 @@ def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]
 
     def best(seen: Tensor, mask: Tensor | None, memory: Memory = ()) -> tuple[Tensor, Memory]:
         seen = state.obs_moments.normalize(seen) if state.obs_moments is not None else seen.to(state.rollout.obs.dtype)
-        output, _, memory = state.net(_as_input(seen), memory)
+        output, _, memory = state.net(seen, memory)
         return state.actions.best(output, mask), memory
 
     if env.form.seats > 1:
         policy = selfplay.as_bot(lambda seen, mask: best(seen, mask)[0], device)
-        return selfplay.rate(env, seed, policy, selfplay.bots_of(env.game))
+        return selfplay.rate(env, seed, policy, selfplay.bots_of(getattr(env.game, "unwrapped", env.game)))
     obs, info = env.reset(seed=seed)
     memory = state.net.initial(env.num_envs)
     result: dict[str, NDArray[np.float64]] = {}
@@ -643,13 +660,15 @@ def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]
             waiting &= ~first
             for name, values in info["final_info"].items():
                 result.setdefault(name, np.zeros(env.num_envs))[first] = values[first]
-            memory = cleared(memory, torch.from_numpy(terminated | truncated).to(device).float())
+        if memory:
+            fresh = terminated | truncated | ~info.get("active", np.ones(env.num_envs, bool))
+            memory = cleared(memory, torch.from_numpy(fresh).to(device).float())
     return result
 
 
 def networks(state: State) -> dict[str, nn.Module]:
     """What `profile --modules` times; a network that is computed by hand calls none of its modules."""
-    return {} if isinstance(state.by_hand, FusedPolicy) else {"net": state.net}
+    return {} if state.by_hand is not None else {"net": state.net}
 
 
 # -- checkpoint --

@@ -111,7 +111,7 @@ def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand
     else:
         valid = torch.from_numpy(np.flatnonzero(rollout.valid)).to(device)
         count = parallel.least(len(valid), device)
-        order = valid[torch.randperm(len(valid), generator=generator, device=device)]
+        order = valid[torch.randperm(len(valid), generator=generator, device=device)][:count]
     size = min(count, config.minibatch) // config.accumulate * config.accumulate
     if not size:
         return
@@ -137,7 +137,7 @@ def _of_sequences(
 ) -> Iterator[list[Rows]]:
     """Whole sequences of some rows of the vector; with `prio_alpha`, those with large advantages more often."""
     columns, device = rollout.advantage.shape[1], rollout.advantage.device
-    size = min(columns, config.minibatch // config.horizon)
+    size = min(columns, config.minibatch // config.horizon) // config.accumulate * config.accumulate
     step = _in_cache(size // config.accumulate, config.horizon, by_hand)
     order = torch.randperm(columns, generator=generator, device=device)
     chance = None

@@ -39,15 +39,15 @@ class Opponents:
         chosen = np.random.default_rng([seed, iteration]).integers(len(self.past))
         self.flat.data.copy_(self.past[chosen])
 
-    def learner(self, seat: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Which decisions [..., num_envs] are the present policy's."""
-        own: NDArray[np.bool_] = ~self._against | (seat == self._seat)
+    def learner(self, seat: NDArray[np.int8], rows: slice = slice(None)) -> NDArray[np.bool_]:
+        """Which decisions [..., rows] are the present policy's."""
+        own: NDArray[np.bool_] = ~self._against[rows] | (seat == self._seat[rows])
         return own
 
-    def scores(self, returns: NDArray[Any], rows: NDArray[np.bool_]) -> list[float]:
-        """Of games [rows] against a past policy: 1 where the learner won, 0 where it lost."""
-        chosen = np.flatnonzero(rows & self._against)
-        return [score(returns[i], int(self._seat[i])) for i in chosen]
+    def scores(self, returns: NDArray[Any], ended: NDArray[np.bool_], rows: slice) -> list[float]:
+        """Of games that ended, against a past policy: 1 where the learner won, 0 where it lost."""
+        seats = self._seat[rows]
+        return [score(returns[i], int(seats[i])) for i in np.flatnonzero(ended & self._against[rows])]
 
 
 def score(returns: NDArray[Any], seat: int) -> float:
