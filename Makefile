@@ -32,7 +32,7 @@ frameworks: .venv-frameworks/ready
 .venv-frameworks/ready: pyproject.toml
 	test -x .venv-frameworks/bin/python || $(PYTHON) -m venv .venv-frameworks
 	.venv-frameworks/bin/python -c 'import torch' 2>/dev/null || .venv-frameworks/bin/pip install --quiet '$(TORCH)'
-	.venv-frameworks/bin/pip install --quiet --editable '.[sb3,torchrl,rllib,tianshou,skrl]' pettingzoo pytest
+	.venv-frameworks/bin/pip install --quiet --editable '.[sb3,torchrl,rllib,tianshou,skrl,wandb]' pettingzoo pytest
 	touch $@
 
 bench: setup

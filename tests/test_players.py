@@ -259,6 +259,12 @@ def test_a_turn_based_game_of_pettingzoo():
     env.close()
 
 
+def test_a_game_that_pettingzoo_does_not_have():
+    for name in ("nothing_v1", "../x"):
+        with pytest.raises(ValueError, match="PettingZoo has no game"):
+            make_gym(f"pettingzoo/{name}", 2)
+
+
 def test_agents_that_act_together():
     pytest.importorskip("pygame")
     pytest.importorskip("Box2D")

@@ -5,6 +5,7 @@ for each. The players of a game must have equal spaces.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 PREFIX = "pettingzoo/"
-FAMILIES = ("classic", "butterfly", "sisl", "mpe", "atari")
+FAMILIES = ("classic", "butterfly", "sisl", "atari")
 
 
 def maker(name: str) -> Callable[[], Any]:
@@ -24,8 +25,9 @@ def maker(name: str) -> Callable[[], Any]:
         raise ValueError(f"{name} needs PettingZoo: pip install pettingzoo")
     for family in FAMILIES:
         module = f"pettingzoo.{family}.{wanted}"
-        if wanted.isidentifier() and find_spec(f"pettingzoo.{family}") is not None and find_spec(module) is not None:
-            return lambda: _make(name, module)
+        with suppress(ImportError):  # a family that is not installed
+            if wanted.isidentifier() and find_spec(module) is not None:
+                return lambda: _make(name, module)
     raise ValueError(f"PettingZoo has no game {wanted!r}")
 
 
