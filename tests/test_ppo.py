@@ -687,6 +687,23 @@ def test_a_resumed_run_equals_an_uninterrupted_one(changes):
     assert (whole.env_steps, whole.updates, whole.episodes) == (second.env_steps, second.updates, second.episodes)
 
 
+def test_an_environment_of_ones_own(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import gymnasium\nfrom gymnasium.envs.classic_control import CartPoleEnv\n"
+        "gymnasium.register('Mine-v0', entry_point=CartPoleEnv, max_episode_steps=50)\n"
+    )
+    command = [sys.executable, "-m", "hotlap", "train", "--total-steps", "1500", "--evaluation-episodes", "2", "--json"]
+    for name, code, said in (
+        ("mine:Mine-v0", 0, ""),
+        ("mine:Other-v0", 2, "unknown target"),
+        ("nothing:Mine-v0", 2, "No module named"),
+    ):
+        words = [*command[:4], name, *command[4:], "--workers", "2"]
+        result = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+        assert result.returncode == code and said in result.stderr, result.stderr
+        assert code or json.loads(result.stdout)["evaluation"]["mean_length"] <= 50
+
+
 def test_schedules_and_early_stop():
     config = replace(SMALL, target_kl=1e-9, entropy=0.1, entropy_end=0.0, epochs=5)
     env = cartpole(config)

@@ -114,7 +114,7 @@ def system(name: str, algorithm: str | None = None) -> Any:
     from hotlap.systems import NAMES, is_known, load
 
     if not is_known(name):
-        known = f"{', '.join(NAMES)}, a Gymnasium environment such as CartPole-v1"
+        known = f"{', '.join(NAMES)}, a Gymnasium environment such as CartPole-v1 or my_module:MyEnv-v0"
         raise UsageError(f"unknown target {name!r}{nearest(name, NAMES)}; targets: {known}")
     found = load(name, algorithm)
     if algorithm and algorithm != found.algorithm.lower():

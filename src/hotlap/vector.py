@@ -310,7 +310,7 @@ def _maker(name: str, options: dict[str, Any]) -> Callable[[], Any]:
     """Makes a registered environment, without the wrappers that only check how they are called: ours is the right way."""
     import gymnasium
 
-    spec: Any = copy.deepcopy(gymnasium.spec(name))
+    spec: Any = copy.deepcopy(gymnasium.spec(name.rpartition(":")[2]))  # without the module that registered it
     spec.order_enforce = False
 
     def make() -> Any:

@@ -1,8 +1,13 @@
 """The systems: each is an environment, a network and a trainer with presets, in a file of its own."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+from hotlap.errors import UsageError
 
 NAMES = ("snake",)
 
@@ -23,8 +28,6 @@ class System:
 
 def load(name: str, algorithm: str | None = None) -> System:
     """A system by name, or a Gymnasium environment with an algorithm. Imports torch, so who only needs names uses NAMES."""
-    from importlib import import_module
-
     if name not in NAMES:
         from hotlap.systems.gym import gym_system
 
@@ -34,11 +37,21 @@ def load(name: str, algorithm: str | None = None) -> System:
 
 
 def is_known(name: str) -> bool:
-    """Whether this names a system or a registered Gymnasium environment."""
+    """Whether this names a system, a registered Gymnasium environment (`module:Name-v0` imports the module first), or a game
+    of PettingZoo."""
     if name in NAMES:
         return True
     import gymnasium
 
     from hotlap.envs.pettingzoo import PREFIX
 
+    module, colon, registered = name.partition(":")
+    if colon and module.replace(".", "").isidentifier():
+        if (here := str(Path.cwd())) not in sys.path:
+            sys.path.append(here)  # a module that lies beside the user
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise UsageError(f"{name}: {error}") from None
+        name = registered
     return name in gymnasium.registry or name.startswith(PREFIX)

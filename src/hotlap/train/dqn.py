@@ -11,7 +11,7 @@ observation; terminated ones do not bootstrap.
 """
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, StageClock
-from hotlap.train.config import Common, check
+from hotlap.train.common import Common, Metrics, check, part_of, play, tensors_of
 from hotlap.train.nets import QNet, pixel_scale
 from hotlap.train.replay import Batch, Replay
 
@@ -80,14 +80,6 @@ class State:
     episodes: int = 0
     iterations: int = 0
     owed: float = 0.0  # updates due but not yet made
-
-
-@dataclass
-class Metrics:
-    """What one iteration saw."""
-
-    scalars: dict[str, float] = field(default_factory=dict)
-    episodes: dict[str, list[float]] = field(default_factory=dict)  # return, length and the game's own, per episode
 
 
 def validate(config: Config) -> None:
@@ -263,22 +255,13 @@ def td_error(net: nn.Module, target: nn.Module, batch: Batch, double: bool) -> T
 
 @torch.inference_mode()
 def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]]:
-    """Play one greedy episode in each environment of `env`; per episode: return, length and the game's own metrics.
+    """Play one greedy episode in each environment of `env`; per episode: return, length and the game's own metrics."""
 
-    Each environment counts once, so long episodes weigh no less than short ones.
-    """
-    obs, _ = env.reset(seed=seed)
-    result: dict[str, NDArray[np.float64]] = {}
-    waiting = np.ones(env.num_envs, bool)
-    while waiting.any():
-        action = state.net(torch.from_numpy(obs).to(state.replay.device)).argmax(dim=1)
-        obs, _, _, _, info = env.step(action.cpu().numpy())
-        if "_final_info" in info:
-            first = info["_final_info"] & waiting
-            waiting &= ~first
-            for name, values in info["final_info"].items():
-                result.setdefault(name, np.zeros(env.num_envs))[first] = values[first]
-    return result
+    def choose(obs: NDArray[Any], info: dict[str, Any], fresh: NDArray[np.bool_] | None) -> NDArray[Any]:
+        best: NDArray[Any] = state.net(torch.from_numpy(obs).to(state.replay.device)).argmax(dim=1).cpu().numpy()
+        return best
+
+    return play(env, seed, choose)
 
 
 def networks(state: State) -> dict[str, nn.Module]:
@@ -306,25 +289,19 @@ def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[st
 
 def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any]) -> None:
     """Put a fresh `start` exactly where `save_state` was taken."""
-
-    def part(prefix: str) -> dict[str, NDArray[Any]]:
-        return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-    def tensors(prefix: str) -> dict[str, Tensor]:
-        return {k: torch.from_numpy(np.array(v)).to(state.replay.device) for k, v in part(prefix).items()}
-
-    state.net.load_state_dict(tensors("net."))
-    state.target.load_state_dict(tensors("target."))
-    state.replay.load_state(tensors("replay."))
+    device = state.replay.device
+    state.net.load_state_dict(tensors_of(arrays, device, "net."))
+    state.target.load_state_dict(tensors_of(arrays, device, "target."))
+    state.replay.load_state(tensors_of(arrays, device, "replay."))
     moments: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors("optimizer.").items():
+    for name, tensor in tensors_of(arrays, device, "optimizer.").items():
         index, key = name.split(".", 1)
         moments.setdefault(int(index), {})[key] = tensor
     state.optimizer.load_state_dict({**state.optimizer.state_dict(), "state": moments})
     state.generator.set_state(torch.from_numpy(np.array(arrays["generator"])))
     for name in _COUNTERS:
         setattr(state, name, numbers[name])
-    state.obs = env.load_state(part("env."))
+    state.obs = env.load_state(part_of(arrays, "env."))
     if not env.restores:  # its episodes began anew
         state.obs, _ = env.reset(seed=np.random.SeedSequence([state.env_steps]).generate_state(env.num_envs).tolist())
         state.replay.open.zero_()

@@ -13,7 +13,7 @@ episode begins. Nothing in an update waits for the device.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from hotlap.envs.buffers import Slot
 from hotlap.train import parallel, selfplay
 from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
 from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
-from hotlap.train.config import Common, check
+from hotlap.train.common import Common, Metrics, check, part_of, play, tensors_of
 from hotlap.train.fast import keep_memory
 from hotlap.train.fused import Adam, Chooser, FusedPolicy, FusedRecurrent, compute_by_hand, flatten, gradients
 from hotlap.train.nets import Memory, Policy, pixel_scale
@@ -126,14 +126,6 @@ class State:
     updates: int = 0
     episodes: int = 0
     iterations: int = 0
-
-
-@dataclass
-class Metrics:
-    """What one iteration saw."""
-
-    scalars: dict[str, float] = field(default_factory=dict)
-    episodes: dict[str, list[float]] = field(default_factory=dict)  # return, length and the game's own, per episode
 
 
 def validate(config: Config) -> None:
@@ -646,24 +638,18 @@ def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]
     if env.form.seats > 1:
         policy = selfplay.as_bot(lambda seen, mask: best(seen, mask)[0], device)
         return selfplay.rate(env, seed, policy, selfplay.bots_of(getattr(env.game, "unwrapped", env.game)))
-    obs, info = env.reset(seed=seed)
     memory = state.net.initial(env.num_envs)
-    result: dict[str, NDArray[np.float64]] = {}
-    waiting = np.ones(env.num_envs, bool)
-    while waiting.any():
+
+    def choose(obs: NDArray[Any], info: dict[str, Any], fresh: NDArray[np.bool_] | None) -> NDArray[Any]:
+        nonlocal memory
+        if fresh is not None:
+            memory = cleared(memory, torch.from_numpy(fresh).to(device).float())
         mask = info.get("action_mask")
         mask = None if mask is None else torch.from_numpy(mask).to(device)
         action, memory = best(torch.from_numpy(obs).to(device), mask, memory)
-        obs, _, terminated, truncated, info = env.step(_for_env(action, env))
-        if "_final_info" in info:
-            first = info["_final_info"] & waiting
-            waiting &= ~first
-            for name, values in info["final_info"].items():
-                result.setdefault(name, np.zeros(env.num_envs))[first] = values[first]
-        if memory:
-            fresh = terminated | truncated | ~info.get("active", np.ones(env.num_envs, bool))
-            memory = cleared(memory, torch.from_numpy(fresh).to(device).float())
-    return result
+        return _for_env(action, env)
+
+    return play(env, seed, choose)
 
 
 def networks(state: State) -> dict[str, nn.Module]:
@@ -695,23 +681,17 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
     """Put a fresh `start` exactly where `save_state` was taken."""
     device = state.rollout.obs.device
 
-    def part(prefix: str) -> dict[str, NDArray[Any]]:
-        return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-    def tensors(prefix: str) -> dict[str, Tensor]:
-        return {k: torch.from_numpy(np.array(v)).to(device) for k, v in part(prefix).items()}
-
     for name in _COUNTERS:
         setattr(state, name, numbers[name])
-    state.net.load_state_dict(tensors("net."))
-    for name, tensor in tensors("optimizer.").items():
+    state.net.load_state_dict(tensors_of(arrays, device, "net."))
+    for name, tensor in tensors_of(arrays, device, "optimizer.").items():
         getattr(state.optimizer, name).copy_(tensor)
-    state.memory = tuple(tensor for _, tensor in sorted(tensors("memory.").items()))
+    state.memory = tuple(tensor for _, tensor in sorted(tensors_of(arrays, device, "memory.").items()))
     for name, found in (("obs_moments", state.obs_moments), ("return_moments", state.return_moments)):
         if found is not None:
-            found.load(tensors(f"{name}."))
+            found.load(tensors_of(arrays, device, f"{name}."))
     if state.opponents is not None:
-        state.opponents.past = [tensor for _, tensor in sorted(tensors("opponents.").items())]
+        state.opponents.past = [tensor for _, tensor in sorted(tensors_of(arrays, device, "opponents.").items())]
     state.returns = torch.from_numpy(np.array(arrays["returns"])).to(device)
     for i, generator in enumerate(state.generators):
         kept = arrays.get(f"generator.{i}")
@@ -719,7 +699,7 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
             generator.set_state(torch.from_numpy(np.array(kept)))
         else:  # another kind of device, or another number of groups
             generator.manual_seed(_generator(device, state.env_steps, i + 1).initial_seed())
-    env.load_state(part("env."))
+    env.load_state(part_of(arrays, "env."))
     if not env.restores:  # its episodes began anew
         env.reset(seed=_seeds([state.env_steps], env.num_envs))
         state.memory = state.net.initial(env.num_envs)
