@@ -387,6 +387,7 @@ def _machine_section(doc: dict[str, Any]) -> Table:
         ("software", f"Python {facts.get('python')}, {versions}"),
         ("commit", facts.get("commit") or "none"),
         ("GPU timing", doc["gpu_timing"] or "unknown"),
+        *([("environments in", doc["layout"])] if doc.get("layout") else []),
         ("record", doc["run"]),
     ]
     return Table("Machine", ("", ""), [(name, value) for name, value in pairs])

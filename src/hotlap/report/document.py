@@ -53,6 +53,7 @@ def _document(run: Run) -> dict[str, Any]:
         "functions": header.get("functions", []),
         "gpu_busy": (header.get("usage") or {}).get("gpu_busy"),
         "gpu_timing": header.get("gpu_timing"),
+        "layout": header.get("layout"),
         "evaluation": header.get("evaluation"),
         "evaluation_seconds": header.get("evaluation_seconds"),
         "iteration_seconds": sum(line.sample.wall for line in run.lines) * NANO,
