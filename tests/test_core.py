@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from hotlap.probe import core, generic, hooks
+from hotlap.probe import core, hooks, on_environments, on_torch
 from hotlap.probe.events import Events
 from hotlap.probe.timeline import ENDED, REGION, STEPPED
 
@@ -92,7 +92,7 @@ def kinds(events):
 
 def hook_environments(events):
     for base in (Inner, Outer, Vector):
-        generic.patch_environments(base, events)
+        on_environments.patch_environments(base, events)
 
 
 def test_environments(events):
@@ -133,7 +133,7 @@ def test_vector_environments(events):
 
 
 def test_forward_passes(events):
-    generic._patch_modules(torch, events)
+    on_torch._patch_modules(torch, events)
     net = Net()
     with torch.no_grad():
         net(torch.zeros(5, 3))

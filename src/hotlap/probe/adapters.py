@@ -16,8 +16,8 @@ from typing import Any
 
 from hotlap import stages
 from hotlap.probe.events import Events
-from hotlap.probe.generic import Steps, num_envs, patch_environments
 from hotlap.probe.hooks import NOTES, Around, Patch, as_phase, as_region, as_wait, wrap, wrap_family
+from hotlap.probe.on_environments import Steps, num_envs, patch_environments
 from hotlap.probe.timeline import ACT, RESET, RESETTING, STEP, STEPPED, STORE, WAIT, WAITED
 
 TARGET = f"{stages.UPDATE}/{stages.TARGET}"

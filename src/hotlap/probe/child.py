@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.probe.events import EVENTS
-from hotlap.probe.generic import watched_output
+from hotlap.probe.output import watched_output
 from hotlap.probe.recorder import Enough, Recorder, install
 from hotlap.record import Run
 

@@ -11,7 +11,7 @@ from typing import Any
 from hotlap import machine
 from hotlap.clock import ENV_STEPS, MAX_EVENTS, UPDATES, Sample
 from hotlap.errors import RecordError
-from hotlap.probe import adapters, generic, hooks
+from hotlap.probe import adapters, generic, hooks, on_torch
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.sampler import Sampler
@@ -94,7 +94,7 @@ class Recorder:
         sample.counts |= self._usage.since()
         phase = "traced" if sample.events else "measured" if self._warm else "warmup"
         if sample.events:
-            generic.watch_reads(False)
+            on_torch.watch_reads(False)
             if self._gpu:
                 sample.gpu = self._gpu.end(sample)
                 self._save(KERNELS, self._gpu.spans[:MAX_EVENTS])
@@ -110,7 +110,7 @@ class Recorder:
         if self._warm and not self._traced:
             self._traced = True
             self._gpu = GpuTrace.begin(EVENTS.origin)
-            generic.watch_reads(True)
+            on_torch.watch_reads(True)
             EVENTS.trace()
         elif self._warm and self.sampler:
             self.sampler.resume()

@@ -16,7 +16,7 @@ from hotlap import machine, stages
 from hotlap.clock import ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS, Sample
 from hotlap.probe import delays
 from hotlap.probe.events import EVENTS, WINDOW
-from hotlap.probe.generic import watched_output
+from hotlap.probe.output import watched_output
 from hotlap.probe.recorder import Enough, see_workers
 
 
