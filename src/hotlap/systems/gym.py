@@ -9,7 +9,7 @@ from hotlap.vector import make_gym, make_vec
 
 KERNELS = {"CartPole-v1": "cartpole"}  # environments of which hotlap has a kernel
 
-PPO = ppo.Config()
+PPO = ppo.Config(entropy=0.01, target_kl=0.02)
 DQN = dqn.Config(
     num_envs=8,
     turbo=False,
