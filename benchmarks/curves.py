@@ -53,7 +53,9 @@ def panel(title: str, curves: Curves, x: int, y: int) -> str:
                 f"{LEFT + width * s / right:.1f},{TOP + height * (1 - (v - low) / max(high - low, 1e-9)):.1f}" for s, v in run
             )
             parts.append(f'<polyline points="{line}" stroke="{colour}"/>')
-        parts.append(f'<text x="{LEFT + 82 * number}" y="{HEIGHT - 4}" style="fill:{colour}" class="name">{escape(name)}</text>')
+        parts.append(
+            f'<text x="{LEFT + 82 * number}" y="{HEIGHT - 4}" style="fill:{colour}" class="name">{escape(name)}</text>'
+        )
     return "".join([*parts, "</g>"])
 
 
