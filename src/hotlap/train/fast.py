@@ -16,7 +16,7 @@ _KEPT = 1 << 30  # bytes: larger pieces of memory are given back to the system a
 
 
 def half_tanh_(x: Tensor) -> Tensor:
-    """In place: the hyperbolic tangent of half of x, by the logistic function, which torch computes four times faster."""
+    """In place: the hyperbolic tangent of half of x, by the logistic function, which torch computes faster."""
     x.sigmoid_()
     return torch.add(MINUS_ONE, x, alpha=2, out=x)  # 2 s - 1, in one operation
 

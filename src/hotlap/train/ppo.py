@@ -442,12 +442,19 @@ def _store(state: State, config: Config, env: Any, group: int, t: int, metrics: 
         done.zero_()
     else:
         done.copy_(torch.from_numpy(fresh))
-        for part in state.memory:
-            part[rows][torch.from_numpy(np.flatnonzero(fresh & ~out.truncated)).to(part.device)] = 0.0
     if state.return_moments is not None:
         _scale_rewards(state, config, rows, reward, done)
-    if ended is None:
-        return
+    if ended is not None:
+        _note_ends(state, config, env, group, t, ended, metrics)
+    if fresh is not None:
+        for part in state.memory:
+            part[rows][torch.from_numpy(np.flatnonzero(fresh)).to(part.device)] = 0.0
+
+
+def _note_ends(state: State, config: Config, env: Any, group: int, t: int, ended: NDArray[np.bool_], metrics: Metrics) -> None:
+    """Judge where episodes were cut off, and keep what they came to."""
+    rows = env.groups[group]
+    out, finished = env.outcome(group)
     cut = out.truncated & ~out.terminated  # a time limit may fall on the very step that ends the episode
     if cut.any():
         _bootstrap(state, config, rows, t, cut, out)
@@ -457,8 +464,6 @@ def _store(state: State, config: Config, env: Any, group: int, t: int, metrics: 
         elif state.opponents is not None and (won := state.opponents.scores(values, ended, rows)):
             metrics.episodes.setdefault("score_against_past", []).extend(won)
     state.episodes += finished
-    for part in state.memory:  # also of those whose last state had to be judged first
-        part[rows][torch.from_numpy(np.flatnonzero(ended)).to(part.device)] = 0.0
 
 
 def cleared(memory: Memory, done: Tensor) -> Memory:
