@@ -12,7 +12,7 @@ from typing import Any
 import hotlap
 from hotlap import flags
 from hotlap.errors import HotlapError, UsageError
-from hotlap.verbs import compare, profile, report, systems, train
+from hotlap.verbs import compare, diagnose, profile, report, systems, train
 from hotlap.verbs.output import err
 
 VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "compare": (compare.Compare, compare.compare),
     "sweep": (compare.Sweep, compare.sweep),
     "gate": (compare.Gate, compare.gate),
+    "diagnose": (diagnose.Diagnose, diagnose.diagnose),
     "report": (report.Report, report.report),
 }
 

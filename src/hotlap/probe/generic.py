@@ -4,6 +4,7 @@ The table at the end says which module gets which.
 """
 
 from collections.abc import Callable
+from threading import get_ident
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,7 @@ from hotlap.probe.on_environments import patch_gymnasium, patch_pettingzoo
 from hotlap.probe.on_torch import patch_torch
 
 IPC_MESSAGES, IPC_BYTES = "ipc_messages", "ipc_bytes"
+SLEPT = "slept_seconds"  # in `time.sleep`, by the stage that was open
 
 
 def patch_connections(module: ModuleType, events: Events) -> None:
@@ -39,6 +41,24 @@ def patch_connections(module: ModuleType, events: Events) -> None:
     wrap(module.Connection, "_recv_bytes", as_wait(events))
     wrap(module.Connection, "_send_bytes", around_send)
     wrap(module, "wait", around_wait)
+
+
+def patch_sleep(module: ModuleType, events: Events) -> None:
+    """`time.sleep`: how long the script slept, and in which stage."""
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(seconds: float) -> Any:
+            if not events.active or get_ident() != events.thread:
+                return original(seconds)
+            begin, path = events.now(), events.region
+            try:
+                return original(seconds)
+            finally:
+                events.counted[f"{SLEPT}@{path}" if path else SLEPT] += (events.now() - begin) * 1e-9
+
+        return call
+
+    wrap(module, "sleep", around)
 
 
 def patch_events(module: ModuleType, events: Events) -> None:
@@ -76,4 +96,5 @@ PATCHES: dict[str, list[Patch]] = {
     "multiprocessing.synchronize": [patch_events],
     "ray": [patch_ray],
     "logging": [patch_logging],
+    "time": [patch_sleep],
 }

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from hotlap.errors import UsageError
 from hotlap.probe.events import EVENTS
 from hotlap.probe.recorder import Recorder, install
 from hotlap.probe.script import create_run
+from hotlap.probe.system import Options
 from hotlap.record import Run
 
 
@@ -23,7 +25,8 @@ def profile(name: str = "notebook", out: Path | str | None = None, warmup: int =
         raise UsageError("a profile is already being made in this process")
     run = create_run(name, {"script": name}, Path(out) if out else None)
     install()
-    spec = {"run": str(run.path.resolve()), "iterations": math.inf, "seconds": None, "warmup": warmup, "sampler": lines}
+    options = Options(warmup=warmup, sampler=lines)
+    spec = {"run": str(run.path.resolve()), **asdict(options), "iterations": math.inf}
     recorder = Recorder(run, spec)
     recorder.begin()
     status, error = "done", {}

@@ -11,7 +11,7 @@ from typing import Any
 from hotlap import machine
 from hotlap.clock import ENV_STEPS, MAX_EVENTS, UPDATES, Sample
 from hotlap.errors import RecordError
-from hotlap.probe import adapters, generic, hooks, on_torch
+from hotlap.probe import adapters, facts, generic, hooks, on_torch
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.sampler import Sampler
@@ -19,7 +19,6 @@ from hotlap.probe.timeline import FORWARDS, STEP
 from hotlap.probe.usage import Usage, threads
 from hotlap.record import KERNELS, STACKS, TRACED, Recorded, Run, append_line
 
-REST = 2  # after each measured window, rest for this many times its length
 PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
 _finder: hooks.Finder | None = None
 
@@ -59,7 +58,8 @@ class Recorder:
         self._pid = os.getpid()
         self._usage = Usage()
         self._ended = False
-        self.sampler = Sampler(EVENTS.moment) if spec["sampler"] else None
+        self._facts: dict[str, Any] = {}
+        self.sampler = Sampler(EVENTS.moment, spec["period"]) if spec["sampler"] else None
 
     def begin(self) -> None:
         """Start measuring this thread; worker processes that start from now on report too."""
@@ -80,12 +80,15 @@ class Recorder:
             "threads": threads(),
             "types": _types(),
             "notes": hooks.NOTES,
+            "facts": {**self._facts, "gemm_rate": facts.gemm_rate()},
         }
         if self.sampler:
             found |= {"hot_lines": self.sampler.hottest(), "hot_functions": self.sampler.functions()}
             found["own_lines"] = self.sampler.own_lines()
             found["sampler_seconds"] = self.sampler.seconds
+            found["sampler_period"] = self.spec["period"]
             self._save(STACKS, self.sampler.stacks())
+            self._save(facts.SOURCES, facts.sources(self.sampler))
         return found
 
     def write(self, sample: Sample) -> None:
@@ -95,6 +98,7 @@ class Recorder:
         phase = "traced" if sample.events else "measured" if self._warm else "warmup"
         if sample.events:
             on_torch.watch_reads(False)
+            self._facts = facts.facts()
             if self._gpu:
                 sample.gpu = self._gpu.end(sample)
                 self._save(KERNELS, self._gpu.spans[:MAX_EVENTS])
@@ -117,7 +121,7 @@ class Recorder:
         if not self._ended and self._is_enough():  # again and again, should the script catch it
             raise Enough
         if phase == "measured" and sample.own.get(STEP) and not self._ended:
-            self._begin_rest(REST * sample.wall * 1e-9)
+            self._begin_rest(self.spec["rest"] * sample.wall * 1e-9)
 
     def _begin_rest(self, seconds: float) -> None:
         if EVENTS.restless:
@@ -211,7 +215,8 @@ class Worker:
                 span = json.loads((self._folder / TRACED).read_text())
                 sample.events = [e for e in self._events if span["start"] <= e[1] <= span["end"]]
                 self._traced, self._events = True, []
-        sample.counts["threads"] = threads().get("torch", 1)
+        used = threads()
+        sample.counts |= {"threads": used.get("torch", 1), "cv2_threads": used.get("cv2", 0)}
         with suppress(OSError):  # the folder is gone, or full: never the user's trouble
             self._path.parent.mkdir(exist_ok=True)
             append_line(self._path, Recorded("train", sample, machine.rss()))

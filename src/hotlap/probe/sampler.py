@@ -119,7 +119,7 @@ class Sampler:
         whole = sum(seconds for seconds, _ in self._times.values()) or 1.0
         times: defaultdict[tuple[str, Frame], float] = defaultdict(float)
         for (stage, stack), (seconds, _) in self._times.items():
-            if (mine := next((frame for frame in stack if _is_users(frame.file)), None)) is not None:
+            if (mine := next((frame for frame in stack if is_users(frame.file)), None)) is not None:
                 times[stage, mine] += seconds
         return [
             {
@@ -132,14 +132,19 @@ class Sampler:
             for (stage, frame), seconds in sorted(times.items(), key=lambda item: -item[1])[:limit]
         ]
 
+    def files(self, wanted: Callable[[str], bool]) -> dict[str, Path]:
+        """The files that were seen and are wanted, by their short names."""
+        seen = {frame.file for _, stack in self._times for frame in stack}
+        return {shorten(file): Path(file) for file in sorted(seen) if wanted(file)}
+
     def stacks(self) -> dict[str, Any]:
         """All stacks, for exports: frames once, stacks as their numbers."""
         frames: dict[Frame, int] = {}
         stacks = [
-            [stage, [frames.setdefault(frame, len(frames)) for frame in reversed(stack)], seconds]
-            for (stage, stack), (seconds, _) in self._times.items()
+            [stage, [frames.setdefault(frame, len(frames)) for frame in reversed(stack)], seconds, native]
+            for (stage, stack), (seconds, native) in self._times.items()
         ]
-        named = [{"name": frame.function, "file": shorten(frame.file), "line": frame.line} for frame in frames]
+        named = [{"name": f.function, "file": shorten(f.file), "line": f.line, "own": is_users(f.file)} for f in frames]
         return {"frames": named, "stacks": stacks}
 
     def _ranked(self, key: Callable[[Frame], Frame], by: int) -> list[tuple[tuple[str, Frame], float, float, bool]]:
@@ -173,7 +178,7 @@ class Sampler:
             self.seconds = time.thread_time()
 
 
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
     """Whether this is the user's own code: no installed package, no part of Python."""
     return not file.startswith(("<", sysconfig.get_path("stdlib"), sys.prefix)) and "-packages" not in file
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,7 @@ def profile_script(
         "run": str(run.path.resolve()),
         "script": script,
         "module": module,
-        "iterations": options.iterations,
-        "seconds": options.seconds,
-        "warmup": options.warmup,
-        "sampler": options.sampler,
+        **asdict(options),
     }
     path = run.path / "probe.json"
     path.write_text(json.dumps(spec))

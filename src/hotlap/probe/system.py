@@ -45,6 +45,8 @@ class Options:
     targets: tuple[str, ...] = ()
     ranges: str | None = None
     sampler: bool = True
+    period: float = 0.025  # seconds between two looks of the sampler, at scripts
+    rest: float = 2.0  # after each measured window of a script, rest for this many times its length
 
 
 OnProgress = Callable[[str, int, int], None]  # (what is going on, done, of how many)

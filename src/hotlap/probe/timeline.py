@@ -52,6 +52,7 @@ def number_of(path: str) -> int:
 
 # What is counted, by the stage it happened in: "forwards@collect/act".
 FORWARDS, ROWS, SYNC_CALLS = "forwards", "rows", "syncs"
+GRADIENT_FORWARDS = "gradient_forwards"  # those whose graph was built
 COPIES = {TO_DEVICE: "copies_to_device", TO_HOST: "copies_to_host"}
 BYTES = {TO_DEVICE: "bytes_to_device", TO_HOST: "bytes_to_host"}
 # What is counted for the whole window.
@@ -238,6 +239,8 @@ class Timeline:
         if pending.kind == _PASS or pending.kind == _GRADIENT_PASS:
             self._counts[f"{FORWARDS}@{path}"] += 1
             self._counts[f"{ROWS}@{path}"] += pending.rows
+            if pending.kind == _GRADIENT_PASS:
+                self._counts[f"{GRADIENT_FORWARDS}@{path}"] += 1
         if pending.copying:
             self._charge(f"{path}/{stages.TRANSFER}", pending.copying)
         if pending.counts:

@@ -8,7 +8,7 @@ import numpy as np
 from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
 from hotlap.probe import usage
-from hotlap.probe.generic import IPC_BYTES, IPC_MESSAGES
+from hotlap.probe.generic import IPC_BYTES, IPC_MESSAGES, SLEPT
 from hotlap.probe.timeline import ACT, EPISODE_STEPS, FORWARDS, LOSS, RESET, ROWS, STEP, STEP_MEDIAN, STEP_P99, SYNC_CALLS, WAIT
 from hotlap.record import Recorded, Run
 
@@ -119,7 +119,9 @@ def _worker(lines: list[Recorded]) -> dict[str, float]:
         "wait_share": own[WAIT] / wall,
         "other_share": max(0.0, 1 - (environment + own[ACT] + own[WAIT]) / wall),
         "cpu_share": sum(sample.counts.get(usage.CPU, 0) for sample in samples) / (wall * NANO),
+        "slept_share": sum(v for s in samples for name, v in s.counts.items() if name.startswith(SLEPT)) / (wall * NANO),
         "threads": max(sample.counts.get("threads", 1) for sample in samples),
+        "cv2_threads": max(sample.counts.get("cv2_threads", 0) for sample in samples),
         "memory_bytes": max(line.rss for line in lines),
     }
 

@@ -1,0 +1,194 @@
+"""Scores hotlap's diagnosis on scripts whose cause of slowness is known: `python benchmarks/planted/score.py [--only NAME ...]`.
+
+The scripts beside this file each have one cause planted, or none; the tables (*.toml) say which, and how an expert would mend it.
+Each script is profiled and diagnosed as a user would do it; then it is raced against its mended form, which gives the gain that
+the diagnosis projected. A profile is kept in --runs, and `--again` judges kept ones with the rules as they are now.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hotlap import compare, diagnose, machine
+from hotlap.probe.script import profile_script
+from hotlap.probe.system import Options
+from hotlap.race import Options as Turns
+from hotlap.race import Side
+from hotlap.record import load
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results" / "score.json"
+ALARM = 1.05  # a projected gain above this on a healthy script is a false alarm
+NEAR = 0.15  # a projection this close to the measured gain is right, whatever its interval
+console = Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    cause: str
+    also: list[str] = field(default_factory=list)
+    why: str = ""
+    arguments: list[str] = field(default_factory=list)
+    fix_arguments: list[str] = field(default_factory=list)
+    edits: list[list[str]] = field(default_factory=list)
+    measured: float = 1.0  # by the author, on the author's day; the score measures again
+
+    @property
+    def script(self) -> Path:
+        return HERE / f"{self.name}.py"
+
+    def mended(self, folder: Path) -> Path:
+        text = self.script.read_text()
+        for old, new in self.edits:
+            if text.count(old) != 1:
+                raise SystemExit(f"{self.name}: {old!r} must occur once, not {text.count(old)} times")
+            text = text.replace(old, new)
+        path = folder / self.script.name
+        path.write_text(text)
+        return path
+
+
+def cases(only: list[str]) -> list[Case]:
+    tables = [tomllib.loads(path.read_text()) for path in sorted(HERE.glob("*.toml"))]
+    found = [Case(name, **row) for table in tables for name, row in table.items()]
+    return [case for case in found if not only or any(word in (case.name, case.cause) for word in only)]
+
+
+def profile(case: Case, runs: Path, again: bool) -> tuple[list[dict[str, Any]], float]:
+    """The findings, and the seconds that it took to get them."""
+    folder = runs / case.name
+    began = time.perf_counter()
+    if not (again and (folder / "run.json").exists()):
+        if folder.exists():
+            subprocess.run(["rm", "-rf", str(folder)], check=True)
+        options = Options(seconds=12.0, period=0.01, rest=1.0)
+        profile_script(str(case.script), case.arguments, options, out=folder, quiet=True)
+    doc = diagnose.document(load(folder))
+    return doc["findings"], time.perf_counter() - began
+
+
+def measure(case: Case, budget: float) -> tuple[float, float, float] | None:
+    """How many times faster the mended script is, with its interval; None if there is nothing to mend."""
+    if not case.edits and not case.fix_arguments:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        sides = [
+            Side("planted", case.name, script=str(case.script), arguments=tuple(case.arguments)),
+            Side("mended", case.name, script=str(case.mended(place)), arguments=tuple(case.fix_arguments or case.arguments)),
+        ]
+        plan = compare.Plan(budget, 0.05, control=False, race=Turns(turns=4, round=budget / 3))
+        doc = compare.document(compare.run_race("compare", sides, plan, place / "race"))
+    if not doc["ratio"]:
+        console.print(f"{case.name}: {doc['error']}")
+        return None
+    return doc["ratio"], doc["ci95"][0], doc["ci95"][1]
+
+
+def judge(case: Case, found: list[dict[str, Any]], gain: tuple[float, float, float] | None) -> dict[str, Any]:
+    names = [finding["cause"] for finding in found]
+    right = {case.cause, *case.also}
+    row: dict[str, Any] = {
+        "script": case.name,
+        "cause": case.cause,
+        "named": names[:3],
+        "first": bool(names) and names[0] in right,
+        "top3": bool(right & set(names[:3])),
+        "projected": None,
+        "measured": gain,
+        "projection_right": None,
+        "alarms": [f["cause"] for f in found if f["projected"]["speedup"] > ALARM] if not case.cause else [],
+    }
+    mine = next((finding for finding in found if finding["cause"] in right), None)
+    if mine and gain:
+        projected, (low, high) = mine["projected"]["speedup"], mine["projected"]["ci95"]
+        row["projected"] = [projected, low, high]
+        near = abs(projected / gain[0] - 1) <= NEAR
+        row["projection_right"] = near or (low <= gain[0] <= high)
+        row["projection_near"] = near
+    return row
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    planted = [row for row in rows if row["cause"]]
+    healthy = [row for row in rows if not row["cause"]]
+    judged = [row for row in planted if row["projection_right"] is not None]
+    wrong = Counter((row["cause"], row["named"][0] if row["named"] else "nothing") for row in planted if not row["first"])
+    return {
+        "planted": len(planted),
+        "causes": len({row["cause"] for row in planted}),
+        "named_first": sum(row["first"] for row in planted),
+        "named_in_top_3": sum(row["top3"] for row in planted),
+        "healthy": len(healthy),
+        "false_alarms": sum(bool(row["alarms"]) for row in healthy),
+        "projections": len(judged),
+        "projections_right": sum(row["projection_right"] for row in judged),
+        "projections_near": sum(row["projection_near"] for row in judged),
+        "median_seconds": sorted(row["seconds"] for row in rows)[len(rows) // 2] if rows else None,
+        "confused": [[cause, named, number] for (cause, named), number in wrong.most_common()],
+    }
+
+
+def show(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
+    table = Table(box=None)
+    for column in ("script", "planted", "named", "projected", "measured", ""):
+        table.add_column(column)
+    for row in rows:
+        projected = "{:.2f}x ({:.2f}-{:.2f})".format(*row["projected"]) if row["projected"] else ""
+        measured = "{:.2f}x ({:.2f}-{:.2f})".format(*row["measured"]) if row["measured"] else ""
+        fine = row["first"] if row["cause"] else not row["alarms"]
+        verdict = "ok" if fine else "top 3" if row["top3"] else "ALARM" if row["alarms"] else "MISSED"
+        if row["projection_right"] is False:
+            verdict += ", projection off"
+        table.add_row(row["script"], row["cause"] or "healthy", ", ".join(row["named"]) or "-", projected, measured, verdict)
+    wide = Console(width=200)
+    wide.print(table)
+    t = totals
+    wide.print(f"named first {t['named_first']} of {t['planted']}, in the top 3 {t['named_in_top_3']} ({t['causes']} causes)")
+    wide.print(f"false alarms on {t['false_alarms']} of {t['healthy']} healthy scripts")
+    wide.print(
+        f"projections right {t['projections_right']} of {t['projections']}, within {NEAR:.0%} of the measured gain {t['projections_near']}"
+    )
+    for cause, named, number in t["confused"]:
+        wide.print(f"  {cause} was called {named}: {number}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help="scripts or causes")
+    parser.add_argument("--runs", type=Path, default=Path(".hotlap") / "score", help="where profiles are kept")
+    parser.add_argument("--again", action="store_true", help="judge the profiles that are there, make only those that are not")
+    parser.add_argument("--no-race", action="store_true", help="do not measure gains; take the last ones measured")
+    parser.add_argument("--budget", type=float, default=24.0, help="seconds for measuring a gain")
+    args = parser.parse_args()
+    last = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    known = {row["script"]: row["measured"] for row in last}
+    rows, chosen = [], cases(args.only)
+    for number, case in enumerate(chosen, 1):
+        console.print(f"[{number}/{len(chosen)}] {case.name} ({case.cause or 'healthy'})", highlight=False)
+        found, seconds = profile(case, args.runs, args.again)
+        gain = known.get(case.name) if args.no_race else measure(case, args.budget)
+        rows.append(judge(case, found, gain) | {"seconds": seconds})
+        others = [row for row in last if row["script"] not in {row["script"] for row in rows}] if args.only else []
+        command = "python benchmarks/planted/score.py"
+        kept = {"command": command, "machine": machine.facts(), "summary": summary(rows), "rows": [*rows, *others]}
+        if not args.again:
+            RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    show(rows, summary(rows))
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Rules about storing experience, drawing it again, and turning it into targets."""
+
+import ast
+import re
+
+from hotlap import stages
+from hotlap.diagnose.evidence import Evidence, Look
+from hotlap.diagnose.finding import Finding, Saved
+from hotlap.probe.timeline import STORE
+from hotlap.report import units
+
+_READS = re.compile(r"\.(item|numpy|cpu|tolist|clone)\(\)|\bint\(|\bfloat\(|\bbool\(")
+_TENSORS = re.compile(r"\b(torch\.)?(tensor|as_tensor|Tensor|FloatTensor|LongTensor|stack)\(")
+_TREE = re.compile(r"tree|prior|propagat|retriev|segment|sum_?tree", re.IGNORECASE)
+
+
+def push_item(e: Evidence) -> Finding | None:
+    """Lines of the storing stage that a loop of the user's code repeats for each environment."""
+    if e.num_envs < 2:
+        return None
+
+    def pushing(look: Look) -> bool:
+        return look.stage == STORE and any(
+            frame.own and (_runs_over_envs(e, frame) or _READS.search(e.code(frame))) for frame in look.frames
+        )
+
+    share = e.time_in(pushing)
+    if share < 0.05:
+        return None
+    reads = e.counters.get("syncs_by_stage", {}).get(STORE, 0.0)
+    traced = sum(s.counts.get("env_steps", 0) for s in e.run.phase("traced"))
+    said = [f"Storing transitions one by one took {units.share(share)} of the time ({e.num_envs} environments)."]
+    if traced and reads:
+        said.append(f"It reads {reads / traced:.1f} numbers out of tensors per environment step.")
+    return Finding("push-item-sync", STORE, tuple(said), e.seen(share, 0.75, 1.0, 0.92), e.where(pushing))
+
+
+def _runs_over_envs(e: Evidence, frame: object) -> bool:
+    """Whether the innermost loop around a line is one over environments: short, and inside the loop over steps."""
+    loops = e.loops(frame)  # type: ignore[arg-type]
+    inner = [loop for loop in loops if isinstance(loop, ast.For | ast.ListComp | ast.GeneratorExp)]
+    return len(loops) >= 2 and bool(inner) and inner[-1] is loops[-1]
+
+
+def deque_sampling(e: Evidence) -> Finding | None:
+    def drawing(look: Look) -> bool:
+        return look.stage in (stages.SAMPLE, "") and (
+            any(frame.file.endswith("random.py") and frame.name in ("sample", "choices") for frame in look.frames)
+            or "random.sample(" in e.code(look.users)
+            or _indexes_deque(e, look)
+        )
+
+    share = e.time_in(drawing)
+    if share < 0.05:
+        return None
+    said = [f"Drawing batches took {units.share(share)} of the time, element by element."]
+    if (grown := e.growth((stages.SAMPLE,), "updates")) > 1.15:
+        said.append(f"It grew {grown:.1f} times during the run.")
+    return Finding("deque-sampling", stages.SAMPLE, tuple(said), e.seen(share, 0.7, 1.0, 0.88), e.where(drawing))
+
+
+def _indexes_deque(e: Evidence, look: Look) -> bool:
+    """Whether the line takes elements of something that its file makes as a deque."""
+    frame = look.users
+    if frame is None or frame.file not in e.codes:
+        return False
+    code = e.codes[frame.file]
+    names = {
+        ast.unparse(target).rpartition(".")[2]
+        for node in code.walk(ast.Assign)
+        if isinstance(node, ast.Assign) and "deque(" in code.source(node.value)
+        for target in node.targets
+    }
+    return any(f"{name}[" in code.line(frame.line) for name in names)
+
+
+def python_tree(e: Evidence) -> Finding | None:
+    def walking(look: Look) -> bool:
+        return any(
+            frame.own and _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(look))
+            for frame in look.frames
+        ) and not look.stage.startswith("collect/env")
+
+    share = e.time_in(walking)
+    if share < 0.05:
+        return None
+    said = (f"Walking a tree of priorities in Python took {units.share(share)} of the time.",)
+    return Finding("per-python-tree", stages.SAMPLE, said, e.seen(share, 0.7, 0.97, 0.85), e.where(walking))
+
+
+def _class_name(e: Evidence, frame: object) -> str:
+    code = e.codes.get(frame.file)  # type: ignore[attr-defined]
+    found = code.class_of(frame.line) if code else None  # type: ignore[attr-defined]
+    return f" {found.name}" if found else ""
+
+
+def _recurses(look: Look) -> bool:
+    names = [(frame.file, frame.name) for frame in look.frames if frame.own]
+    return len(set(names)) < len(names)
+
+
+def sampler_capacity(e: Evidence) -> Finding | None:
+    share, grown = e.own_share(stages.SAMPLE), e.growth((stages.SAMPLE,), "updates")
+    if share < 0.1 or grown < 1.3:
+        return None
+    said = (f"Drawing a batch takes {units.share(share)} of the time, {grown:.1f} times what it took at the start.",)
+    part = 1 - 1 / grown
+    return Finding("sampler-capacity", stages.SAMPLE, said, Saved(share * (part + 1) / 2, share * part / 2, share))
+
+
+def list_to_tensor(e: Evidence) -> Finding | None:
+    def making(look: Look) -> bool:
+        innermost = look.frames[-1] if look.frames else None
+        return innermost is not None and innermost.own and _from_list(e, innermost)
+
+    share = e.time_in(making)
+    if share < 0.05:
+        return None
+    said = (f"Making tensors from lists took {units.share(share)} of the time.",)
+    return Finding("list-to-tensor", stages.SAMPLE, said, e.seen(share, 0.5, 0.95, 0.78), e.where(making))
+
+
+def _from_list(e: Evidence, frame: object) -> bool:
+    """Whether a line makes a tensor of something that is no plain array: a list, a comprehension, a column of a batch."""
+    code = e.codes.get(frame.file)  # type: ignore[attr-defined]
+    statement = code.statement(frame.line) if code else None  # type: ignore[attr-defined]
+    if code is None or statement is None:
+        return False
+    if isinstance(statement, ast.For | ast.While | ast.If | ast.With | ast.FunctionDef | ast.ClassDef):
+        return False
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and _TENSORS.match(ast.unparse(node.func) + "(") and node.args:
+            made_of = node.args[0]
+            if isinstance(
+                made_of, ast.List | ast.ListComp | ast.Tuple | ast.Name | ast.Call | ast.Subscript
+            ) and "np." not in ast.unparse(made_of):
+                return ast.unparse(node.func) != "torch.stack"
+    return False
+
+
+def replay_swap(e: Evidence) -> Finding | None:
+    faults, peak = e.counters.get("disk_faults_per_s") or 0.0, e.doc["memory"]["peak_bytes"]
+    memory = float(e.machine.get("memory_limit") or e.machine.get("memory") or 0)
+    if faults < 50 or (memory and peak < 0.7 * memory):
+        return None
+    share = e.own_share(STORE, stages.SAMPLE)
+    said = (f"{faults:.0f} pages per second come from the disk; memory peaks at {units.size(peak)} of {units.size(memory)}.",)
+    return Finding("replay-swap", stages.SAMPLE, said, Saved(0.5 * share, 0.1 * share, share))
+
+
+def replay_h2d(e: Evidence) -> Finding | None:
+    path = f"{stages.SAMPLE}/{stages.TRANSFER}"
+    share = e.own_share(path)
+    if share < 0.03:
+        return None
+    said = (f"Copying batches to the device took {units.share(share)} of the time.",)
+    return Finding("replay-h2d", path, said, e.saved(share, 0.4, 1.0))
+
+
+def gae_loop(e: Evidence) -> Finding | None:
+    def backwards(look: Look) -> bool:
+        return any(frame.own and any(_is_backwards(loop) for loop in e.loops(frame)) for frame in look.frames)
+
+    share = e.time_in(backwards)
+    if share < 0.05:
+        return None
+    said = (f"A loop backwards over the rollout's steps took {units.share(share)} of the time.",)
+    return Finding("gae-loop", stages.ADVANTAGE, said, e.seen(share, 0.7, 1.0, 0.92), e.where(backwards))
+
+
+def _is_backwards(loop: object) -> bool:
+    if not isinstance(loop, ast.For):
+        return False
+    over = ast.unparse(loop.iter)
+    return over.startswith("reversed(") or bool(re.match(r"range\(.+, -1, -1\)", over))

@@ -1,0 +1,69 @@
+"""The user's code as rules look at it: which loop, function and class a line belongs to."""
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+
+Loop = ast.For | ast.While | ast.AsyncFor | ast.comprehension
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Code:
+    """One file. A file that cannot be parsed has no loops, functions or classes."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = text.splitlines()
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        try:
+            return ast.parse(self.text)
+        except (SyntaxError, ValueError):
+            return ast.Module([], [])
+
+    def line(self, number: int) -> str:
+        return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+
+    def enclosing(self, number: int) -> list[ast.AST]:
+        """The nodes that a line lies in, outermost first."""
+        found: list[ast.AST] = []
+
+        def visit(node: ast.AST) -> None:
+            for child in ast.iter_child_nodes(node):
+                if getattr(child, "lineno", 0) <= number <= getattr(child, "end_lineno", 0):
+                    found.append(child)
+                    visit(child)
+
+        visit(self.tree)
+        return found
+
+    def function(self, number: int) -> Function | None:
+        return next((node for node in reversed(self.enclosing(number)) if isinstance(node, Function)), None)
+
+    def class_of(self, number: int) -> ast.ClassDef | None:
+        return next((node for node in reversed(self.enclosing(number)) if isinstance(node, ast.ClassDef)), None)
+
+    def loops(self, number: int) -> list[ast.stmt | ast.expr]:
+        """The loops of its own function that a line is repeated by, outermost first; a loop's first line is not inside it."""
+        found: list[ast.stmt | ast.expr] = []
+        for node in self.enclosing(number):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+                found = []
+            elif isinstance(node, ast.For | ast.AsyncFor):
+                if number > (node.iter.end_lineno or 0) or node.body[0].lineno == number:
+                    found.append(node)
+            elif isinstance(node, (ast.While, *_COMPREHENSIONS)):
+                found.append(node)
+        return found
+
+    def statement(self, number: int) -> ast.stmt | None:
+        """The innermost statement on a line."""
+        return next((node for node in reversed(self.enclosing(number)) if isinstance(node, ast.stmt)), None)
+
+    def source(self, node: ast.AST) -> str:
+        return ast.get_source_segment(self.text, node) or ""
+
+    def walk(self, kind: type[ast.AST]) -> Iterator[ast.AST]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, kind))

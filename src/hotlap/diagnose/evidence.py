@@ -1,0 +1,274 @@
+"""What rules look at: a run's stages, counters, sampled stacks, the user's code, and what the script is made of."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hotlap import stages
+from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
+from hotlap.diagnose.code import Code
+from hotlap.diagnose.finding import Saved
+from hotlap.probe.facts import SOURCES
+from hotlap.probe.timeline import ACT, EPISODE_STEPS, FORWARDS, LOSS, RESET, STEP, WAIT
+from hotlap.record import STACKS, Run
+from hotlap.report.document import document
+
+ENVIRONMENT = (STEP, RESET, WAIT)
+_STEPPING = ("step", "reset", "step_wait", "_step", "_reset", "step_async", "step_and_maybe_reset")
+
+
+class Frame(NamedTuple):
+    name: str
+    file: str
+    line: int
+    own: bool  # the user's own code
+
+
+@dataclass(frozen=True)
+class Look:
+    """One stack that the sampler saw, outermost frame first, and for how long."""
+
+    stage: str
+    frames: tuple[Frame, ...]
+    seconds: float
+    native: float
+
+    @property
+    def users(self) -> Frame | None:
+        """The innermost frame of the user's own code."""
+        return next((frame for frame in reversed(self.frames) if frame.own), None)
+
+    def below_step(self) -> tuple[Frame, ...]:
+        """The frames of environments: from the first `step` or `reset` on."""
+        for place, frame in enumerate(self.frames):
+            if frame.name in _STEPPING:
+                return self.frames[place:]
+        return ()
+
+
+Test = Callable[[Look], bool]
+
+
+class Evidence:
+    """A run, as rules ask about it. Shares are of the wall time of the steady windows."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.doc = document(run)
+        self.counters: dict[str, Any] = self.doc["counters"]
+        self.workers: dict[str, Any] | None = self.doc["workers"]
+        self.facts: dict[str, Any] = run.header.get("facts") or {}
+        self.torch: dict[str, Any] = self.facts.get("torch") or {}
+        self.machine: dict[str, Any] = run.header["machine"]
+        self.cores = float(self.machine.get("usable_cores") or 1)
+        self.config: dict[str, Any] = run.header["config"]
+        self.is_system = "script" not in self.config
+        self.samples: list[Sample] = run.steady()[1]
+        self.wall = sum(sample.wall for sample in self.samples) * 1e-9
+
+    # -- stages and counters --
+
+    def share(self, *paths: str) -> float:
+        """The share of these stages, with what is inside them."""
+        return float(sum(self.doc["stages"].get(path, {}).get("total_share", 0.0) for path in paths))
+
+    def own_share(self, *paths: str) -> float:
+        return float(sum(self.doc["stages"].get(path, {}).get("share", 0.0) for path in paths))
+
+    def saved(self, share: float, low: float = 0.8, high: float = 1.0, value: float | None = None) -> Saved:
+        """So much of a share: from `low` to `high` of it, and `value` (the middle, if not given)."""
+        middle = (low + high) / 2 if value is None else value
+        return Saved(share * middle, share * low, share * high)
+
+    def count(self, what: str) -> float:
+        """The sum of a counter over the steady windows."""
+        return float(sum(sample.counts.get(what, 0.0) for sample in self.samples))
+
+    @property
+    def env_steps(self) -> float:
+        return self.count(ENV_STEPS)
+
+    @property
+    def updates(self) -> float:
+        return self.count(UPDATES)
+
+    @property
+    def act_calls(self) -> float:
+        return self.count(f"{FORWARDS}@{ACT}")
+
+    @property
+    def minibatch(self) -> float:
+        return float(self.counters.get("minibatch") or 0)
+
+    @property
+    def env_share(self) -> float:
+        """What environments take: stepping, resetting, and waiting for those in other processes."""
+        return self.own_share(STEP, RESET, WAIT)
+
+    @property
+    def update_share(self) -> float:
+        return self.share(stages.UPDATE, stages.SAMPLE)
+
+    @property
+    def is_on_policy(self) -> bool:
+        """Whether it learns from fresh experience in epochs: advantages are computed, or many steps lie between updates."""
+        if self.own_share(stages.ADVANTAGE) > 0:
+            return True
+        bursts = sum(1 for sample in self.samples if sample.counts.get(UPDATES))
+        return bool(bursts) and self.act_calls / bursts >= 16 and self._bursts_like_epochs()
+
+    def _bursts_like_epochs(self) -> bool:
+        used = self.updates * self.minibatch
+        return bool(self.env_steps) and used / self.env_steps <= 20 and self.act_calls > 2 * self.updates
+
+    @cached_property
+    def num_envs(self) -> int:
+        """Environments that step side by side."""
+        if self.is_system:
+            return int(self.config.get("num_envs", 1))
+        total = 0
+        for env in self.facts.get("environments", []):
+            numbers = [int(name.rpartition(" x")[2]) for name in env["chain"] if " x" in name]
+            total += (max(numbers) if numbers else 1) * env["count"]
+        calls = self.doc["stages"].get(STEP, {}).get("calls", 0)
+        return max(total, 1) if total else max(1, round(self.env_steps / calls)) if calls else 1
+
+    @property
+    def envs_per_call(self) -> float:
+        """Environment steps that one call of the network chooses."""
+        return self.env_steps / self.act_calls if self.act_calls else 0.0
+
+    @property
+    def parameters(self) -> int:
+        """Of the largest network."""
+        return max((net["parameters"] for net in self.facts.get("nets", [])), default=0)
+
+    @property
+    def device(self) -> str:
+        return "cuda" if any(net["device"] == "cuda" for net in self.facts.get("nets", [])) else "cpu"
+
+    def compute_share(self) -> float | None:
+        """The part of an update's time that its arithmetic needs at this machine's rate of matrix products."""
+        rate, nets = self.facts.get("gemm_rate"), self.facts.get("nets", [])
+        if not rate or not nets or not self.updates or not self.minibatch:
+            return None
+        if any(layer.startswith(("Conv", "LSTM", "GRU")) for net in nets for layer in net["layers"]):
+            return None
+        learned = [n for n in nets if n["parameters"] == self.parameters]
+        needed = 6 * learned[0]["parameters"] * self.minibatch / rate
+        taken = self.share(stages.UPDATE) * self.wall / self.updates
+        return float(min(1.0, needed / taken)) if taken else None
+
+    # -- growth --
+
+    def series(self, paths: Sequence[str], per: str = ENV_STEPS) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds per unit of work in some stages, and the time of each window, warm-up left out."""
+        lines = [s for s in self.samples if s.counts.get(per)]
+        cost = [sum(s.own.get(path, 0) for path in paths) * 1e-9 / s.counts[per] for s in lines]
+        return np.array([s.start * 1e-9 for s in lines]), np.array(cost)
+
+    def growth(self, paths: Sequence[str], per: str = ENV_STEPS) -> float:
+        """By which factor the cost of stages grew from the first fifth of the run to the last; 1 if it did not, for sure."""
+        _, cost = self.series(paths, per)
+        if len(cost) < 8 or not cost.any():
+            return 1.0
+        fifth = max(2, len(cost) // 5)
+        early, late = float(np.median(cost[:fifth])), float(np.median(cost[-fifth:]))
+        spread = float(np.median(np.abs(np.diff(cost)))) if len(cost) > 2 else 0.0
+        if early <= 0 or late - early < 4 * spread / math.sqrt(fifth):
+            return 1.0
+        return late / early
+
+    @cached_property
+    def memory_growth(self) -> float:
+        """Bytes per second by which memory grew after warm-up."""
+        lines = [line for line in self.run.lines if line.phase in ("measured", "bare", "train")]
+        if len(lines) < 4:
+            return 0.0
+        when = np.array([line.sample.start * 1e-9 for line in lines])
+        return float(np.polyfit(when, [line.rss for line in lines], 1)[0]) if np.ptp(when) > 0 else 0.0
+
+    def episode_lengths(self) -> tuple[float, float]:
+        """Mean length of episodes in the first and the last third of the run; 0 where none ended."""
+        samples = [line.sample for line in self.run.lines]
+        third = max(1, len(samples) // 3)
+
+        def mean(part: list[Sample]) -> float:
+            ended = sum(s.counts.get(EPISODES, 0) for s in part)
+            return float(sum(s.counts.get(EPISODE_STEPS, 0) for s in part) / ended) if ended else 0.0
+
+        return mean(samples[:third]), mean(samples[-third:])
+
+    # -- stacks --
+
+    @cached_property
+    def looks(self) -> list[Look]:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found = json.loads((self.run.path / STACKS).read_text())
+            frames = [Frame(f["name"], f["file"], f["line"], f.get("own", False)) for f in found["frames"]]
+            return [Look(s[0], tuple(frames[i] for i in s[1]), s[2], s[3] if len(s) > 3 else 0.0) for s in found["stacks"]]
+        return []
+
+    @cached_property
+    def _weights(self) -> dict[str, float]:
+        """What a second of looks in a stage stands for, as a share of the wall time."""
+        seconds: defaultdict[str, float] = defaultdict(float)
+        for look in self.looks:
+            seconds[look.stage] += look.seconds
+        return {stage: self.own_share(stage or stages.UNATTRIBUTED) / time for stage, time in seconds.items() if time > 0}
+
+    def weight(self, look: Look) -> float:
+        return look.seconds * self._weights.get(look.stage, 0.0)
+
+    def time_in(self, test: Test) -> float:
+        """The share of the time in which a stack like this was seen."""
+        return sum(self.weight(look) for look in self.looks if test(look))
+
+    def seen(self, share: float, low: float = 1.0, high: float = 1.0, value: float | None = None) -> Saved:
+        """So much of a share that the sampler saw, with the sampler's own uncertainty."""
+        period = float(self.run.header.get("sampler_period") or 0.025)
+        number = max(sum(look.seconds for look in self.looks) / period, 10.0)
+        error = 2 * math.sqrt(max(share * (1 - share), 0.01) / number)
+        middle = (low + high) / 2 if value is None else value
+        return Saved(share * middle, max(0.0, share - error) * low, min(1.0, share + error) * high)
+
+    def where(self, test: Test, frame: Callable[[Look], Frame | None] = lambda look: look.users) -> str | None:
+        """The line of the user's code that most of that time was spent in."""
+        times: defaultdict[str, float] = defaultdict(float)
+        for look in self.looks:
+            if test(look) and (found := frame(look)) is not None:
+                times[f"{found.file}:{found.line}"] += self.weight(look)
+        return max(times, key=lambda place: times[place]) if times else None
+
+    # -- code --
+
+    @cached_property
+    def codes(self) -> dict[str, Code]:
+        with suppress(OSError, ValueError, AttributeError):
+            return {name: Code(text) for name, text in json.loads((self.run.path / SOURCES).read_text()).items()}
+        return {}
+
+    def code(self, frame: Frame | None) -> str:
+        """The text of a frame's line."""
+        return self.codes[frame.file].line(frame.line) if frame and frame.file in self.codes else ""
+
+    @cached_property
+    def _looping(self) -> dict[Frame, list[Any]]:
+        return {}
+
+    def loops(self, frame: Frame) -> list[Any]:
+        """The loops of the user's code that repeat this frame's line."""
+        if frame not in self._looping:
+            code = self.codes.get(frame.file)
+            self._looping[frame] = code.loops(frame.line) if code else []
+        return self._looping[frame]
+
+
+__all__ = ["ACT", "ENVIRONMENT", "LOSS", "RESET", "STEP", "WAIT", "Evidence", "Frame", "Look"]

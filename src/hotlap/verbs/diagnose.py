@@ -1,0 +1,39 @@
+"""hotlap diagnose."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from hotlap.errors import UsageError
+from hotlap.record import load
+from hotlap.verbs.output import Switch, print_json
+
+
+@dataclass(frozen=True)
+class Diagnose:
+    """Name what makes a profiled run slow, with evidence. Runs nothing: see `hotlap investigate`.
+
+    Example: hotlap profile train.py && hotlap diagnose latest
+    """
+
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = "latest"
+    """A profile's folder, its id, or "latest"."""
+    json: Switch = False
+    """Print one JSON document."""
+
+
+def diagnose(args: Diagnose) -> int:
+    from hotlap import diagnose as diagnosing
+
+    run = load(args.run)
+    if run.header["verb"] not in ("profile", "train"):
+        raise UsageError(f"{args.run} is a {run.header['verb']}; diagnose a profile: hotlap profile TARGET")
+    doc = diagnosing.document(run)
+    if args.json:
+        print_json(doc)
+        return 0
+    from hotlap.report import findings, terminal
+
+    terminal.render(findings.headline(doc), findings.sections(doc), terminal.Output())
+    return 0
