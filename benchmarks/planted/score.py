@@ -1,8 +1,8 @@
-"""Scores hotlap's diagnosis on scripts whose cause of slowness is known: `python benchmarks/planted/score.py [--only NAME ...]`.
+"""Scores hotlap's diagnosis on scripts whose cause of slowness is known: `python benchmarks/planted/score.py`.
 
-The scripts beside this file each have one cause planted, or none; the tables (*.toml) say which, and how an expert would mend it.
-Each script is profiled and diagnosed as a user would do it; then it is raced against its mended form, which gives the gain that
-the diagnosis projected. A profile is kept in --runs, and `--again` judges kept ones with the rules as they are now.
+The scripts beside this file each have one cause planted, or none; the tables (*.toml) say which, and how an expert would mend
+it. Each script is profiled and diagnosed as a user would do it; then it is raced against its mended form, which gives the gain
+that the diagnosis projected. Profiles are kept in --runs, and `--again` judges kept ones with the rules as they are now.
 """
 
 import argparse
@@ -158,9 +158,8 @@ def show(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
     t = totals
     wide.print(f"named first {t['named_first']} of {t['planted']}, in the top 3 {t['named_in_top_3']} ({t['causes']} causes)")
     wide.print(f"false alarms on {t['false_alarms']} of {t['healthy']} healthy scripts")
-    wide.print(
-        f"projections right {t['projections_right']} of {t['projections']}, within {NEAR:.0%} of the measured gain {t['projections_near']}"
-    )
+    right, near = f"projections right {t['projections_right']} of {t['projections']}", t["projections_near"]
+    wide.print(f"{right}, within {NEAR:.0%} of the measured gain {near}")
     for cause, named, number in t["confused"]:
         wide.print(f"  {cause} was called {named}: {number}")
 

@@ -12,7 +12,7 @@ from typing import Any
 import hotlap
 from hotlap import flags
 from hotlap.errors import HotlapError, UsageError
-from hotlap.verbs import compare, diagnose, profile, report, systems, train
+from hotlap.verbs import compare, diagnose, investigate, profile, report, systems, train
 from hotlap.verbs.output import err
 
 VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "sweep": (compare.Sweep, compare.sweep),
     "gate": (compare.Gate, compare.gate),
     "diagnose": (diagnose.Diagnose, diagnose.diagnose),
+    "investigate": (investigate.Investigate, investigate.investigate),
     "report": (report.Report, report.report),
 }
 
@@ -59,6 +60,8 @@ def _run(argv: list[str]) -> int:
     kind, function = VERBS[verb]
     if verb == "profile" and flags.is_script(rest):
         return profile.profile_script(rest)
+    if verb == "investigate":
+        return investigate.investigate(rest)
     if verb in ("train", "profile"):
         kind = flags.with_config(kind, rest)
     return function(flags.parse(kind, verb, flags.protected(rest)))
@@ -67,6 +70,6 @@ def _run(argv: list[str]) -> int:
 def _help() -> int:
     print("hotlap: makes reinforcement-learning training fast, and proves it\n")
     for verb, (kind, _) in VERBS.items():
-        print(f"  hotlap {verb:<9} {(kind.__doc__ or '').splitlines()[0]}")
+        print(f"  hotlap {verb:<11} {(kind.__doc__ or '').splitlines()[0]}")
     print("\nExample: hotlap profile snake --iterations 10\nhotlap VERB --help lists a verb's flags.")
     return 0

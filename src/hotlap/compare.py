@@ -55,6 +55,9 @@ class Plan:
     precision: float = 0.02
     control: bool = True
     race: Options = field(default_factory=Options)
+    clear: float | None = (
+        None  # stop after two rounds if every interval lies wholly beyond this effect, or within the precision
+    )
 
 
 def run_race(
@@ -91,7 +94,11 @@ def run_race(
                 raise TargetFailed(f"there is nothing to compare by: {_counted(turns)}")
             effects = [headline(turns, sides[0].name, side.name, unit) for side in sides[1:]]
             narrow = number >= MIN_ROUNDS and all(effect.width <= plan.precision for effect in effects)
-            if narrow or spent + spent / number > plan.budget:
+            if (
+                narrow
+                or (number > 1 and all(_is_clear(effect, plan) for effect in effects))
+                or spent + spent / number > plan.budget
+            ):
                 break
         run.finish("done")
     except KeyboardInterrupt:
@@ -103,6 +110,12 @@ def run_race(
         for which, handler in before.items():
             signal.signal(which, handler)
     return run
+
+
+def _is_clear(effect: stats.Effect, plan: Plan) -> bool:
+    if plan.clear is None:
+        return False
+    return effect.low > plan.clear or effect.high < -plan.clear or effect.width <= plan.precision
 
 
 def _interrupt(*_: object) -> None:

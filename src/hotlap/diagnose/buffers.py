@@ -4,7 +4,7 @@ import ast
 import re
 
 from hotlap import stages
-from hotlap.diagnose.evidence import Evidence, Look
+from hotlap.diagnose.evidence import Evidence, Frame, Look
 from hotlap.diagnose.finding import Finding, Saved
 from hotlap.probe.timeline import STORE
 from hotlap.report import units
@@ -20,9 +20,14 @@ def push_item(e: Evidence) -> Finding | None:
         return None
 
     def pushing(look: Look) -> bool:
-        return look.stage == STORE and any(
-            frame.own and (_runs_over_envs(e, frame) or _READS.search(e.code(frame))) for frame in look.frames
-        )
+        if look.stage not in (STORE, stages.SAMPLE):  # where updates follow at once, only the code tells the two apart
+            return False
+        for frame in look.frames:
+            if frame.own and (loops := _runs_over_envs(e, frame)):
+                reads = bool(_READS.search(e.codes[frame.file].source(loops[-1])))
+                if reads or look.stage == STORE:
+                    return True
+        return False
 
     share = e.time_in(pushing)
     if share < 0.05:
@@ -35,11 +40,10 @@ def push_item(e: Evidence) -> Finding | None:
     return Finding("push-item-sync", STORE, tuple(said), e.seen(share, 0.75, 1.0, 0.92), e.where(pushing))
 
 
-def _runs_over_envs(e: Evidence, frame: object) -> bool:
-    """Whether the innermost loop around a line is one over environments: short, and inside the loop over steps."""
-    loops = e.loops(frame)  # type: ignore[arg-type]
-    inner = [loop for loop in loops if isinstance(loop, ast.For | ast.ListComp | ast.GeneratorExp)]
-    return len(loops) >= 2 and bool(inner) and inner[-1] is loops[-1]
+def _runs_over_envs(e: Evidence, frame: Frame) -> list[ast.AST]:
+    """The loops around a line, if the innermost is one over environments: inside the loop over steps."""
+    loops = e.loops(frame)
+    return loops if len(loops) >= 2 and isinstance(loops[-1], ast.For | ast.ListComp | ast.GeneratorExp) else []
 
 
 def deque_sampling(e: Evidence) -> Finding | None:
@@ -88,9 +92,9 @@ def python_tree(e: Evidence) -> Finding | None:
     return Finding("per-python-tree", stages.SAMPLE, said, e.seen(share, 0.7, 0.97, 0.85), e.where(walking))
 
 
-def _class_name(e: Evidence, frame: object) -> str:
-    code = e.codes.get(frame.file)  # type: ignore[attr-defined]
-    found = code.class_of(frame.line) if code else None  # type: ignore[attr-defined]
+def _class_name(e: Evidence, frame: Frame) -> str:
+    code = e.codes.get(frame.file)
+    found = code.class_of(frame.line) if code else None
     return f" {found.name}" if found else ""
 
 
@@ -120,10 +124,10 @@ def list_to_tensor(e: Evidence) -> Finding | None:
     return Finding("list-to-tensor", stages.SAMPLE, said, e.seen(share, 0.5, 0.95, 0.78), e.where(making))
 
 
-def _from_list(e: Evidence, frame: object) -> bool:
+def _from_list(e: Evidence, frame: Frame) -> bool:
     """Whether a line makes a tensor of something that is no plain array: a list, a comprehension, a column of a batch."""
-    code = e.codes.get(frame.file)  # type: ignore[attr-defined]
-    statement = code.statement(frame.line) if code else None  # type: ignore[attr-defined]
+    code = e.codes.get(frame.file)
+    statement = code.statement(frame.line) if code else None
     if code is None or statement is None:
         return False
     if isinstance(statement, ast.For | ast.While | ast.If | ast.With | ast.FunctionDef | ast.ClassDef):

@@ -4,7 +4,7 @@ import ast
 import re
 
 from hotlap import stages
-from hotlap.diagnose.evidence import ACT, LOSS, Evidence, Look
+from hotlap.diagnose.evidence import ACT, LOSS, Evidence, Frame, Look
 from hotlap.diagnose.finding import Finding, Saved
 from hotlap.probe.timeline import GRADIENTS, OPTIMIZE
 from hotlap.probe.usage import GRAPHS
@@ -66,9 +66,9 @@ def rnn_loop(e: Evidence) -> Finding | None:
     return Finding("rnn-seq-loop", LOSS, said, saved, e.where(stepping))
 
 
-def _loop_over_time(e: Evidence, frame: object) -> bool:
+def _loop_over_time(e: Evidence, frame: Frame) -> bool:
     """Whether the line that calls the layer is repeated by a loop that selects one time step: x[:, t]."""
-    for loop in e.loops(frame):  # type: ignore[arg-type]
+    for loop in e.loops(frame):
         if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
             name = loop.target.id
             if any(

@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from hotlap.interventions import intervened
 from hotlap.probe.events import EVENTS
 from hotlap.probe.output import watched_output
 from hotlap.probe.recorder import Enough, Recorder, install
@@ -27,10 +28,10 @@ def main() -> None:
     recorder = Recorder(run, spec)
     sys.argv = [spec["script"], *sys.argv[2:]]
     recorder.begin()
-    with watched_output(EVENTS):
+    with intervened(), watched_output(EVENTS):
         code, error = execute(spec)
+        fields = recorder.end() if os.getpid() == process else {}
     if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
-        fields = recorder.end()
         status = "failed" if error else "interrupted" if code == 130 else "done"
         run.finish(status, **({"error": error} if error else {}), exit_code=code, **fields)
     sys.stdout.flush()

@@ -1,6 +1,7 @@
 """What a script is made of, looked up once while it trains: its networks, optimizers and environments, and torch's switches."""
 
 import gc
+import io
 import sys
 import time
 from collections import Counter
@@ -125,8 +126,8 @@ def sources(sampler: Sampler) -> dict[str, str]:
     """The user's own files that were seen at work, as they are now."""
     found: dict[str, str] = {}
     for name, path in sampler.files(is_users).items():
-        with suppress(OSError, UnicodeDecodeError):
-            text = path.read_text()
+        with suppress(OSError, UnicodeDecodeError), io.open_code(str(path)) as file:  # as Python reads it, changed or not
+            text = file.read().decode()
             if sum(map(len, found.values())) + len(text) < MOST_SOURCE:
                 found[name] = text
     return found

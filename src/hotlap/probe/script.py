@@ -1,11 +1,13 @@
 """Profile a user's own script, unchanged, in a fresh Python process."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,19 @@ from hotlap.record import Run, load
 
 
 def profile_script(
-    script: str, arguments: list[str], options: Options, module: bool = False, out: Path | None = None, quiet: bool = False
+    script: str,
+    arguments: list[str],
+    options: Options,
+    module: bool = False,
+    out: Path | None = None,
+    quiet: bool = False,
+    environment: dict[str, str] | None = None,
+    log: Path | None = None,
 ) -> tuple[Run, int]:
-    """Run `python script arguments` under the probe; its record and its exit code. `quiet` sends its stdout to stderr."""
+    """Run `python script arguments` under the probe; its record and its exit code.
+
+    `quiet` sends its stdout to stderr; a `log` gets all that it says.
+    """
     if not module and not Path(script).is_file():
         raise UsageError(f"no script {script!r}")
     name = Path(script).name
@@ -37,7 +49,10 @@ def profile_script(
     path = run.path / "probe.json"
     path.write_text(json.dumps(spec))
     command = [sys.executable, "-m", "hotlap.probe.child", str(path), *arguments]
-    with subprocess.Popen(command, stdout=sys.stderr if quiet else None) as process:
+    variables = {**os.environ, **(environment or {})}
+    with ExitStack() as stack:
+        output: Any = stack.enter_context(log.open("wb")) if log else sys.stderr if quiet else None
+        process = stack.enter_context(subprocess.Popen(command, stdout=output, stderr=output if log else None, env=variables))
         before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         code = _wait(process)
         signal.signal(signal.SIGTERM, before)

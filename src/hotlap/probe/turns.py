@@ -128,14 +128,15 @@ class ScriptTurns:
 
 
 def _run_script(spec: dict[str, Any], turns: Turns) -> tuple[int, str | None]:
+    from hotlap.interventions import intervened
     from hotlap.probe import child, recorder
 
     recorder.install()
-    if delays.is_on():
+    if delays.is_on() or os.environ.get("HOTLAP_INTERVENE"):
         see_workers()
     sys.argv = [spec["script"], *sys.argv[2:]]
     ScriptTurns(turns, spec["warmup"]).begin()
-    with watched_output(EVENTS):
+    with intervened(), watched_output(EVENTS):
         code, error = child.execute(spec)
     EVENTS.active, EVENTS.inside = False, True
     if error or code:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from hotlap.record import strict_reading
-from hotlap.report import units
 from hotlap.report.content import Cell, Notes, Section, Table
 
 
@@ -39,7 +38,7 @@ def _sentence(finding: dict[str, Any]) -> str:
 
 def gain(projected: dict[str, Any]) -> str:
     low, high = projected["ci95"]
-    return f"{units.ratio(projected['speedup'])}x ({units.ratio(low)}-{units.ratio(high)})"
+    return f"{projected['speedup']:.2f}x ({low:.2f}-{high:.2f})"
 
 
 def _ranking(found: list[dict[str, Any]]) -> Table:

@@ -35,13 +35,14 @@ class Report:
 
 
 def report(args: Report) -> int:
-    from hotlap.report import comparison, content, html, markdown, terminal, trace
+    from hotlap.report import comparison, content, html, investigation, markdown, terminal, trace
     from hotlap.report.document import document
     from hotlap.verbs import compare
 
     run = load(args.run)
     kind = "json" if args.json else args.format
-    compared = compare.report_document(run)
+    investigated = investigation.document(run) if run.header["verb"] == "investigate" else None
+    compared = investigated or compare.report_document(run)
     if compared and kind in ("trace", "speedscope", "tensorboard"):
         raise UsageError(f"--format {kind}: only for profiles and training runs, not for a {run.header['verb']}")
     if kind == "trace":
@@ -52,8 +53,8 @@ def report(args: Report) -> int:
         print(trace.tensorboard(run, args.output or run.path / "tensorboard"))
         return 0
     if compared:
-        doc = compared
-        title, sections = comparison.headline(doc), comparison.sections(doc)
+        doc, words = compared, investigation if investigated else comparison
+        title, sections = words.headline(doc), words.sections(doc)
     else:
         doc = document(run)
         title, sections = content.headline(doc), content.sections(doc, args.breakdown)

@@ -21,11 +21,13 @@ def _run_the_hidden_one() -> None:
 _run_the_hidden_one()
 _command = " ".join(sys.orig_argv)
 _is_service = "resource_tracker" in _command or ("/ray/" in _command and "default_worker" not in _command)
-if ("HOTLAP_PROBE" in os.environ or "HOTLAP_DELAY" in os.environ) and not _is_service:
+if ({"HOTLAP_PROBE", "HOTLAP_DELAY", "HOTLAP_INTERVENE"} & os.environ.keys()) and not _is_service:
     try:
+        from hotlap.interventions import intervened
         from hotlap.probe.recorder import become_worker, install
 
         install()
+        intervened().__enter__()
         become_worker()
     except Exception:  # another Python, without hotlap: not our business
         pass

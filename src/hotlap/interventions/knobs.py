@@ -1,0 +1,92 @@
+"""A script's own flags: found in its `--help`, with what its code says of their defaults."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotlap.diagnose.code import Code
+from hotlap.errors import UsageError
+
+_PARSERS = re.compile(r"^\s*(?:import|from)\s+(argparse|tyro|click|hydra|fire|typer|absl)\b", re.MULTILINE)
+_FLAG = re.compile(r"(?<![\w-])(--[A-Za-z][\w.-]*)")
+_DEFAULT = re.compile(r"[(\[]default[:=]?\s*([^)\]]+)[)\]]")
+PATIENCE = 60.0  # seconds that `--help` may take: it imports what the script imports
+
+
+@dataclass(frozen=True)
+class Knob:
+    flag: str
+    default: str | None = None
+
+    def set(self, value: object) -> tuple[str, ...]:
+        """The words that set it; hydra's have no dashes."""
+        return (self.flag, str(value)) if self.flag.startswith("-") else (f"{self.flag}={value}",)
+
+
+def knobs_of(script: str, module: bool, codes: Mapping[str, Code]) -> list[Knob]:
+    """The flags of a script that parses its command line; none if it does not."""
+    text = "" if module else Path(script).read_text(errors="replace")
+    if not _PARSERS.search(text) and not any(_PARSERS.search(code.text) for code in codes.values()):
+        return []
+    known = dict(pair for code in [Code(text), *codes.values()] for pair in _in_code(code))
+    command = [sys.executable, *(["-m"] if module else []), script, "--help"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return [Knob(flag, default) for flag, default in known.items()]
+    shown = parse_help(found.stdout) if found.returncode == 0 else []
+    return [Knob(k.flag, k.default or known.get(k.flag)) for k in shown] or [Knob(*pair) for pair in known.items()]
+
+
+def parse_help(text: str) -> list[Knob]:
+    """Flags and their defaults as argparse, tyro and click print them; `key: value` lines as hydra does."""
+    found: dict[str, str | None] = {}
+    flag = None
+    for line in text.splitlines():
+        if names := _FLAG.findall(line.partition("  ")[0] if line.startswith(" ") and "  " not in line[:3] else line):
+            flag = next((name for name in names if not name.startswith("--no-")), names[0]).rstrip(".,")
+            found.setdefault(flag, None)
+        if flag and (default := _DEFAULT.search(line)) and found[flag] is None:
+            found[flag] = default.group(1).strip().strip("'\"")
+    if "Powered by Hydra" in text:
+        for line in text.splitlines():
+            if match := re.match(r"^(\w+): (\S+)$", line):
+                found[match.group(1)] = match.group(2)
+    found.pop("--help", None)
+    return [Knob(name, default) for name, default in found.items()]
+
+
+def _in_code(code: Code) -> list[tuple[str, str | None]]:
+    """Flags and defaults that are written out: `add_argument("--x", default=1)`, fields of a dataclass for tyro."""
+    found: list[tuple[str, str | None]] = []
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("add_argument", "option")):
+            flags = [a.value for a in node.args if isinstance(a, ast.Constant) and str(a.value).startswith("--")]
+            default = next((ast.unparse(k.value) for k in node.keywords if k.arg == "default"), None)
+            found += [(str(flag), default) for flag in flags[:1]]
+        elif isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(d) for d in node.decorator_list):
+            fields = [f for f in node.body if isinstance(f, ast.AnnAssign) and f.value is not None]
+            found += [
+                (f"--{ast.unparse(f.target).replace('_', '-')}", ast.unparse(f.value))  # type: ignore[arg-type]
+                for f in fields
+            ]
+    return found
+
+
+def find(knobs: Sequence[Knob], name: str) -> Knob | None:
+    """The flag whose name is like this."""
+    return next((knob for knob in knobs if re.search(name, knob.flag.strip("-").replace("-", "_"), re.IGNORECASE)), None)
+
+
+def parse(text: str) -> tuple[str, Knob, list[str]]:
+    """A knob as the user names it, "minibatch=--minibatch-size:64,128,256": its role, its flag, the values to try."""
+    role, equals, rest = text.partition("=")
+    flag, colon, values = rest.partition(":")
+    found = [value.strip() for value in values.split(",")]
+    if not equals or not colon or not role or not flag or not all(found):
+        raise UsageError(f"--knob {text!r} must look like minibatch=--minibatch-size:64,128,256")
+    return role.strip(), Knob(flag.strip()), found

@@ -1,0 +1,319 @@
+"""Which interventions test a finding: one small function per cause, fixes before bounds."""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hotlap import stages
+from hotlap.diagnose.code import Code
+from hotlap.diagnose.evidence import Evidence, Look
+from hotlap.diagnose.finding import Finding
+from hotlap.interventions import rewrite
+from hotlap.interventions.intervention import Intervention
+from hotlap.interventions.knobs import Knob, find
+from hotlap.interventions.rewrite import Edits
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known about the target."""
+
+    evidence: Evidence
+    codes: Mapping[str, Code]  # the files as they are now
+    knobs: Sequence[Knob]
+
+    @property
+    def cores(self) -> int:
+        return max(1, int(self.evidence.cores))
+
+    def edited(
+        self, finding: Finding, title: str, edit: Callable[[Code, int], Edits], bound: bool = False
+    ) -> list[Intervention]:
+        """An edit of the line that a finding blames."""
+        file, _, line = (finding.where or "").rpartition(":")
+        if file not in self.codes or not (edits := edit(self.codes[file], int(line))):
+            return []
+        return [Intervention(title, edits={file: tuple(edits)}, bound=bound)]
+
+    def edited_all(self, title: str, edit: Callable[[Code], Edits], learning: bool = False) -> list[Intervention]:
+        """An edit wherever it fits."""
+        found = {file: tuple(edits) for file, code in self.codes.items() if (edits := edit(code))}
+        return [Intervention(title, edits=found, learning=learning)] if found else []
+
+    def scaled(self, name: str, value: float, new: int) -> list[Intervention]:
+        """A number of the recipe: by its flag, or where the code has it."""
+        title = f"{value:g} becomes {new}"
+        if (knob := find(self.knobs, name)) is not None:
+            return [
+                Intervention(
+                    f"{knob.flag} {new} instead of {knob.default or f'{value:g}'}", arguments=knob.set(new), learning=True
+                )
+            ]
+        return self.edited_all(title, lambda code: rewrite.number(code, name, value, lambda _: str(new)), learning=True)
+
+
+Remedy = Callable[[Context, Finding], list[Intervention]]
+
+
+def switch(title: str, name: str, **options: object) -> Intervention:
+    return Intervention(title, ((name, options),))
+
+
+def _recorded(c: Context, f: Finding) -> list[Intervention]:
+    return c.edited(f, f"{_function(c, f)} returns recorded results", rewrite.recorded, bound=True)
+
+
+def _function(c: Context, f: Finding) -> str:
+    file, _, line = (f.where or "").rpartition(":")
+    found = c.codes[file].function(int(line)) if file in c.codes else None
+    return f"{found.name}()" if found else "it"
+
+
+def python_loop(c: Context, f: Finding) -> list[Intervention]:
+    if c.evidence.is_system:
+        return [Intervention("turbo", config={"turbo": True})] if not c.evidence.config.get("turbo", True) else []
+    return [*c.edited(f, f"{_function(c, f)} compiled with Numba", rewrite.jitted), *_recorded(c, f)]
+
+
+def sleep(c: Context, f: Finding) -> list[Intervention]:
+    return [*c.edited(f, "without the sleep", rewrite.left_out), switch("time.sleep skipped", "sleep-off")]
+
+
+def render(c: Context, f: Finding) -> list[Intervention]:
+    return [switch("nothing is drawn", "render-off")]
+
+
+def wrappers(c: Context, f: Finding) -> list[Intervention]:
+    own = {
+        node.name
+        for code in c.codes.values()
+        for node in ast.walk(code.tree)
+        if isinstance(node, ast.ClassDef) and any("Wrapper" in ast.unparse(base) for base in node.bases)
+    }
+    return [Intervention(f"without {', '.join(sorted(own))}", (("peel", {"names": sorted(own)}),), bound=True)] if own else []
+
+
+def payload(c: Context, f: Finding) -> list[Intervention]:
+    return [Intervention("infos are empty", (("infos-empty", {}),), bound=True), *one_process(c, f)]
+
+
+def one_process(c: Context, f: Finding) -> list[Intervention]:
+    names = {"SubprocVecEnv": "DummyVecEnv", "AsyncVectorEnv": "SyncVectorEnv", "ParallelEnv": "SerialEnv"}
+    patch = c.edited_all("environments in one process", lambda code: rewrite.renamed(code, names))
+    return patch or [switch("environments in one process", "one-process")]
+
+
+def worker_processes(c: Context, f: Finding) -> list[Intervention]:
+    names = {"DummyVecEnv": "SubprocVecEnv", "SyncVectorEnv": "AsyncVectorEnv", "SerialEnv": "ParallelEnv"}
+    patch = c.edited_all("environments in worker processes", lambda code: rewrite.renamed(code, names))
+    return patch or [switch("environments in worker processes", "workers")]
+
+
+def fewer_workers(c: Context, f: Finding) -> list[Intervention]:
+    return one_process(c, f)
+
+
+def no_grad(c: Context, f: Finding) -> list[Intervention]:
+    return c.edited(f, "acting without gradients", rewrite.no_grad)
+
+
+def validate_off(c: Context, f: Finding) -> list[Intervention]:
+    patch = c.edited_all("distributions do not check", rewrite.validate_off)
+    return patch[:1] or [switch("distributions do not check", "validate-off")]
+
+
+def push_item(c: Context, f: Finding) -> list[Intervention]:
+    return [
+        *c.edited(f, "numbers read in one go before the loop", rewrite.hoisted_items),
+        *c.edited(f, "the loop skipped", rewrite.skipped_loop, bound=True),
+    ]
+
+
+def list_to_tensor(c: Context, f: Finding) -> list[Intervention]:
+    return c.edited(f, "lists become arrays first", rewrite.stacked_tensor)
+
+
+def skipped_loop(c: Context, f: Finding) -> list[Intervention]:
+    return c.edited(f, "the loop skipped", rewrite.skipped_loop, bound=True)
+
+
+def anomaly_off(c: Context, f: Finding) -> list[Intervention]:
+    return c.edited_all("autograd's debug mode off", rewrite.anomaly_off) or [
+        switch("autograd's debug mode off", "anomaly-off")
+    ]
+
+
+def param_loops(c: Context, f: Finding) -> list[Intervention]:
+    return [*skipped_loop(c, f), switch("optimizers take all tensors at once", "foreach")]
+
+
+def float32(c: Context, f: Finding) -> list[Intervention]:
+    return c.edited_all("float32", rewrite.float32) or [switch("float32", "float32")]
+
+
+def minibatch(c: Context, f: Finding) -> list[Intervention]:
+    old, times = f.numbers.get("minibatch", 0.0), f.numbers.get("times", 4.0)
+    return c.scaled(r"mini_?batch|batch_?size", round(old), _power(old * times)) if old else []
+
+
+def _power(value: float) -> int:
+    """The next power of two."""
+    return 1 << max(0, round(value) - 1).bit_length()
+
+
+def fewer_updates(c: Context, f: Finding) -> list[Intervention]:
+    times = int(f.numbers.get("times", 4))
+    if (knob := find(c.knobs, r"updates?_per|gradient_steps|utd|replay_ratio|num_updates|train_iters")) and (
+        knob.default or ""
+    ).isdigit():
+        new = max(1, int(knob.default or 1) // times)
+        return [Intervention(f"{knob.flag} {new} instead of {knob.default}", arguments=knob.set(new), learning=True)]
+    for file, code in c.codes.items():
+        for line in _learning_lines(c.evidence, file):
+            if edits := rewrite.fewer_rounds(code, line, times):
+                return [Intervention(f"{times} times fewer updates", edits={file: tuple(edits)}, learning=True)]
+    return c.edited_all(
+        f"{times} times fewer updates",
+        lambda code: rewrite.number(
+            code, r"gradient_steps|updates_per", f.numbers.get("per_call", 0.0), lambda old: f"max(1, {old} // {times})"
+        ),
+        learning=True,
+    )
+
+
+def _learning_lines(e: Evidence, file: str) -> list[int]:
+    """Lines of a file that learning passes through and environments do not, the innermost first."""
+
+    def lines(test: Callable[[Look], bool]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for look in e.looks:
+            if test(look):
+                for depth, frame in enumerate(look.frames):
+                    if frame.own and frame.file == file:
+                        found[frame.line] = max(found.get(frame.line, 0), depth)
+        return found
+
+    learning = lines(lambda look: look.stage.startswith((stages.UPDATE, stages.SAMPLE)))
+    collecting = lines(lambda look: look.stage.startswith("collect"))
+    return sorted((line for line in learning if line not in collecting), key=lambda line: -learning[line])
+
+
+def narrower(c: Context, f: Finding) -> list[Intervention]:
+    widths = sorted({net["widest"] for net in c.evidence.facts.get("nets", []) if net["widest"]}, reverse=True)
+    return c.scaled(r"hidden|width|units|net_arch|dim", widths[0], max(64, widths[0] // 8)) if widths else []
+
+
+def more_envs(c: Context, f: Finding) -> list[Intervention]:
+    old = f.numbers.get("num_envs", 1)
+    return c.scaled(r"num_envs|n_envs|num_env|n_env", old, min(32, max(8, old * 16)))
+
+
+def threads(c: Context, f: Finding) -> list[Intervention]:
+    if f.stage == "collect/wait":
+        variables = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        return [Intervention("one thread per process", environment=variables)]
+    patch = c.edited_all("one thread for torch", lambda code: rewrite.threads(code, 1))
+    return [*patch[:1], switch("one thread for torch", "threads", number=1)]
+
+
+def cv2(c: Context, f: Finding) -> list[Intervention]:
+    return [switch("OpenCV without threads", "cv2-threads", number=0)]
+
+
+def quiet(c: Context, f: Finding) -> list[Intervention]:
+    return [
+        *c.edited(f, "logging ten times rarer", rewrite.rarer_condition),
+        *c.edited(f, "without that line", rewrite.left_out),
+        switch("loggers write nothing", "logs-off"),
+    ]
+
+
+def evaluate(c: Context, f: Finding) -> list[Intervention]:
+    return [
+        *c.edited(f, "evaluation ten times rarer", rewrite.rarer_condition),
+        *c.edited(f, f"{_function(c, f)} ten times rarer", rewrite.rarer, bound=True),
+        switch("evaluation ten times rarer", "evaluation-rarer", times=10),
+    ]
+
+
+def checkpoint(c: Context, f: Finding) -> list[Intervention]:
+    return [*c.edited(f, "saving ten times rarer", rewrite.rarer_condition), switch("nothing is saved", "checkpoints-off")]
+
+
+def detached(c: Context, f: Finding) -> list[Intervention]:
+    return c.edited(f, "stored without its graph", rewrite.detached)
+
+
+def flush_off(c: Context, f: Finding) -> list[Intervention]:
+    return [*c.edited(f, "without that line", rewrite.left_out), switch("memory is left alone", "flush-off")]
+
+
+def on_cpu(c: Context, f: Finding) -> list[Intervention]:
+    return [Intervention("on the CPU", environment={"CUDA_VISIBLE_DEVICES": ""})]
+
+
+def compiled(c: Context, f: Finding) -> list[Intervention]:
+    return [switch("networks compiled", "compile"), switch("fused optimizers", "foreach", fused=True)]
+
+
+def mixed(c: Context, f: Finding) -> list[Intervention]:
+    cast = Intervention("autocast", (("autocast", {}),), learning=True)
+    return [Intervention("TF32 products", (("matmul", {}),), learning=True), cast]
+
+
+def compile_off(c: Context, f: Finding) -> list[Intervention]:
+    return [switch("without torch.compile", "compile-off")]
+
+
+def pinned(c: Context, f: Finding) -> list[Intervention]:
+    return [switch("the learner on the first core", "affinity", cores=[0])]
+
+
+REMEDIES: dict[str, Remedy] = {
+    "env-realtime-throttle": sleep,
+    "env-render": render,
+    "env-pandas-index": _recorded,
+    "env-deepcopy": _recorded,
+    "env-slow-reset": _recorded,
+    "env-wrapper-tax": wrappers,
+    "env-python-loop": python_loop,
+    "ipc-payload": payload,
+    "torch-oversubscribe": threads,
+    "cgroup-miscount": threads,
+    "cv2-threads": cv2,
+    "vec-straggler": one_process,
+    "subproc-cheap-env": one_process,
+    "env-oversubscribe": fewer_workers,
+    "serial-heavy-env": worker_processes,
+    "actor-learner-cores": pinned,
+    "gpu-tiny-policy": on_cpu,
+    "grad-in-rollout": no_grad,
+    "dist-validate": validate_off,
+    "push-item-sync": push_item,
+    "deque-sampling": _recorded,
+    "per-python-tree": _recorded,
+    "list-to-tensor": list_to_tensor,
+    "gae-loop": skipped_loop,
+    "anomaly-on": anomaly_off,
+    "recompile-churn": compile_off,
+    "compile-unamortized": compile_off,
+    "graph-retention": detached,
+    "rnn-seq-loop": skipped_loop,
+    "per-param-loops": param_loops,
+    "float64-data": float32,
+    "tiny-minibatch": minibatch,
+    "utd-high": fewer_updates,
+    "oversized-net": narrower,
+    "launch-bound": compiled,
+    "no-amp-big-net": mixed,
+    "cache-flush": flush_off,
+    "logger-per-step": quiet,
+    "eval-dominates": evaluate,
+    "ckpt-replay": checkpoint,
+    "too-few-envs": more_envs,
+}
+
+
+def remedies(context: Context, finding: Finding) -> list[Intervention]:
+    """Interventions that test a finding, the best first; none where hotlap knows no experiment for it."""
+    return REMEDIES[finding.cause](context, finding) if finding.cause in REMEDIES else []

@@ -1,0 +1,75 @@
+"""Another text for the user's files: a patch that is tried without touching anything on disk."""
+
+import _io
+import importlib.util
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replaced(files: dict[str, str]) -> Iterator[None]:
+    """Python reads these texts instead of the files, by their paths: as the script, and as modules that it imports."""
+    texts = {str(Path(path).resolve()): text.encode() for path, text in files.items()}
+    cached = {importlib.util.cache_from_source(path) for path in texts}
+    original, writes = _io.open_code, sys.dont_write_bytecode
+
+    def open_code(path: Any) -> Any:
+        where = str(Path(path).resolve())
+        if where in cached:  # compiled from the file as it is
+            raise FileNotFoundError(where)
+        return io.BytesIO(texts[where]) if where in texts else original(path)
+
+    sys.dont_write_bytecode = True
+    _io.open_code = io.open_code = open_code
+    try:
+        yield
+    finally:
+        _io.open_code = io.open_code = original
+        sys.dont_write_bytecode = writes
+
+
+KEPT = 8  # results of a function that are recorded before they stand in for it
+
+
+def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that costs nothing any more: after some calls, its results in turn. What fixing it gives at most."""
+    results: list[Any] = []
+    calls = 0
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        if len(results) < KEPT:
+            results.append(function(*args, **kwargs))
+            return results[-1]
+        calls += 1
+        return results[calls % KEPT]
+
+    return call
+
+
+def rarer(times: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A function that runs only once in so many calls; between, its last result stands."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        calls, last = 0, None
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls, last
+            if calls % times == 0:
+                last = function(*args, **kwargs)
+            calls += 1
+            return last
+
+        return call
+
+    return decorate
+
+
+def skipped(iterable: Any, place: str, _runs: dict[str, int] = {}) -> Any:  # noqa: B006
+    """The items of a loop the first times it runs, then none: what the loop costs at most."""
+    _runs[place] = _runs.get(place, 0) + 1
+    return iterable if _runs[place] <= KEPT else ()
