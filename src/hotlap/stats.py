@@ -98,7 +98,7 @@ def change_point(values: ArrayLike) -> int | None:
     x = _floats(values)
     n = len(x)
     spread = summarize(x).mad * 1.4826 or float(x.std())
-    if n < 4 or spread == 0:
+    if n < 4 or spread <= 1e-12 * float(np.abs(x).max()):  # one value, to the last digit
         return None
     x = np.clip((x - np.median(x)) / spread, -5, 5)
     sums, squares = np.cumsum(x), np.cumsum(x**2)

@@ -85,14 +85,14 @@ def infos_empty() -> AbstractContextManager[None]:
 def peel(names: list[str]) -> AbstractContextManager[None]:
     """Wrappers of these names are left away: making one gives what it would wrap."""
 
+    def new(cls: Any, env: Any, *_: Any, **__: Any) -> Any:
+        return env  # no instance of the class, so Python does not initialise it
+
     def patch(module: Any, change: Change) -> None:
-        original = module.Wrapper.__new__
+        def alter(cls: Any) -> None:
+            if cls.__name__ in names:
+                cls.__new__ = new
 
-        def new(cls: Any, env: Any = None, *args: Any, **kwargs: Any) -> Any:
-            if cls.__name__ in names and env is not None:
-                return env  # no instance of the class, so Python does not initialise it
-            return original(cls)
-
-        change.set(module.Wrapper, "__new__", new)
+        for_each_class(module.Wrapper, change, alter)
 
     return when_imported({"gymnasium": patch})

@@ -1,0 +1,114 @@
+"""The learning check: verdicts on made-up curves, and real scripts held to their losses."""
+
+import numpy as np
+import pytest
+
+from hotlap import learning, safety
+from hotlap.diagnose.code import Code
+from hotlap.learning import Curve
+from hotlap.race import Side
+
+
+def curve(final, episodes=200, noise=1.0, seed=0, pace=1.0):
+    """Returns rise from 0 to a level; each episode takes 10 steps and some time."""
+    rng = np.random.default_rng(seed)
+    rise = np.minimum(np.arange(episodes) / (episodes / 2), 1.0)
+    returns = final * rise + rng.normal(0, noise, episodes)
+    steps = np.arange(1, episodes + 1) * 10.0
+    return Curve(steps.tolist(), (steps * pace).tolist(), returns.tolist(), [])
+
+
+def both(original, changed, **kwargs):
+    return [[curve(level, seed=i, **kwargs) for i, level in enumerate(levels)] for levels in (original, changed)]
+
+
+def test_equal_curves_are_not_worse_and_bad_ones_are():
+    same = learning.compare_curves(*both([100, 102, 98], [100, 101, 99]))
+    assert same["verdict"] == learning.AS_GOOD and same["ci95"][0] > -same["margin"]
+    worse = learning.compare_curves(*both([100, 102, 98], [60, 62, 58]))
+    assert worse["verdict"] == learning.WORSE
+    assert worse["difference"] == pytest.approx(-40, abs=1.5)
+    unclear = learning.compare_curves(*both([100, 102, 98], [70, 130, 95]))
+    assert unclear["verdict"] == learning.UNCLEAR
+
+
+def test_the_margin_is_a_share_of_what_was_learned():
+    found = learning.compare_curves(*both([100, 100], [100, 100]))
+    assert found["margin"] == pytest.approx(0.1 * found["learned"], rel=1e-6)
+    assert found["learned"] == pytest.approx(90, abs=5)
+
+
+def test_time_to_a_level_counts_the_faster_clock():
+    slow, fast = curve(100, pace=1.0), curve(100, pace=0.25)
+    assert fast.time_to(80) == pytest.approx(slow.time_to(80) / 4, rel=0.05)
+    assert slow.time_to(1000) is None
+
+
+def test_no_episodes_is_no_verdict():
+    empty = Curve([], [], [], [])
+    assert learning.compare_curves([empty], [empty])["verdict"] == learning.UNCLEAR
+
+
+SCRIPT = """\
+import gymnasium, torch
+torch.manual_seed(0)
+torch.set_num_threads(1)
+env = gymnasium.make("CartPole-v1")
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=FACTOR)
+obs, _ = env.reset(seed=0)
+for step in range(3000):
+    logits = net(torch.as_tensor(obs))
+    action = int(torch.multinomial(logits.softmax(0).detach(), 1))
+    obs, reward, terminated, truncated, _ = env.step(action)
+    loss = -logits.log_softmax(0)[action] * reward
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if terminated or truncated:
+        obs, _ = env.reset()
+"""
+
+
+def side(tmp_path, name, factor):
+    path = tmp_path / f"{name}.py"
+    path.write_text(SCRIPT.replace("FACTOR", factor))
+    return Side(name, name, script=str(path))
+
+
+def test_losses_of_a_real_script(tmp_path):
+    base = side(tmp_path, "base", "0.01")
+    same = learning.same_losses(base, side(tmp_path, "same", "0.1 / 10"), tmp_path / "a")
+    assert same["verdict"] == learning.SAME and same["compared"] == learning.LOSSES
+    other = learning.same_losses(base, side(tmp_path, "other", "0.02"), tmp_path / "b")
+    assert other["verdict"] == "other losses" and other["difference"] > learning.CLOSE
+
+
+def test_curves_of_a_real_script(tmp_path):
+    found = learning.run_curve(side(tmp_path, "base", "0.01"), tmp_path, "curve", 0, steps=1500)
+    assert sum(found.returns) == pytest.approx(found.steps[-1])  # CartPole gives 1 per step
+    assert found.steps[-1] <= 1500 and found.losses == []
+    again = learning.run_curve(side(tmp_path, "base", "0.01"), tmp_path, "again", 0, steps=1500)
+    other = learning.run_curve(side(tmp_path, "base", "0.01"), tmp_path, "other", 1, steps=1500)
+    assert again.returns == found.returns != other.returns
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import sqlite3\nsqlite3.connect('x').execute('insert')\n", "database"),
+        ("import shutil\nshutil.rmtree('old')\n", "deletes"),
+        ("import requests\nrequests.post('u')\n", "other machines"),
+        ("import wandb\nwandb.init()\n", "tracking"),
+        ("while True:\n    env.step(0)\n", "without end"),
+    ],
+)
+def test_scripts_that_should_not_be_run_again(text, why):
+    assert why in safety.reasons({"train.py": Code(text)})[0]
+
+
+def test_a_script_that_keeps_to_itself_may_be_run_again():
+    text = (
+        "import torch\ntorch.manual_seed(0)\nwhile True:\n    env.step(0)\nwith open('log.txt', 'w') as f:\n    f.write('x')\n"
+    )
+    assert safety.reasons({"train.py": Code(text)}) == []
