@@ -312,3 +312,11 @@ def test_code_knows_loops_functions_and_classes():
     assert code.loops(7) == [] and code.loops(3) == []
     assert code.function(8).name == "fill" and code.class_of(8).name == "Grid" and code.class_of(14) is None
     assert Code("def broken(:\n").loops(1) == []
+
+
+def test_the_page_of_causes_is_up_to_date():
+    import runpy
+    from pathlib import Path
+
+    docs = Path(__file__).parent.parent / "docs"
+    assert runpy.run_path(str(docs / "make_causes.py"))["page"]() == (docs / "causes.md").read_text()

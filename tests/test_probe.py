@@ -20,7 +20,7 @@ def burn(seconds):
 
 def test_the_sampler_finds_the_planted_lines_and_their_stages():
     clock = StageClock()
-    sampler = Sampler(clock.open_path, period=0.002)
+    sampler = Sampler(lambda _: clock.open_path(), period=0.002)
     burn(0.05)  # not watched: the sampler is paused
     with clock.iteration():
         sampler.resume()
@@ -48,7 +48,7 @@ def test_the_sampler_finds_the_planted_lines_and_their_stages():
 def test_the_sampler_is_fair_to_python_and_to_what_releases_the_lock(turns, rounds):
     """Short turns of Python and of sleep, in iterations shorter and longer than the sampler's period."""
     clock = StageClock()
-    sampler = Sampler(clock.open_path, period=0.011)
+    sampler = Sampler(lambda _: clock.open_path(), period=0.011)
     for _ in range(rounds):
         sampler.resume()
         with clock.iteration():

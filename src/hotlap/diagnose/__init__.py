@@ -98,7 +98,7 @@ def _merged(found: dict[str, Finding]) -> list[Finding]:
 
 
 def _outweighs(finding: Finding, other: Finding) -> bool:
-    if other.saved == NOTHING:
+    if other.saved == NOTHING or finding.numbers.get("heavy"):
         return True
     return finding.saved.value >= 0.5 * other.saved.value
 

@@ -9,6 +9,7 @@ MANY = 32  # environments from which a call of a small network is well used
 
 
 def batch1(e: Evidence) -> Finding | None:
+    """Several environments, and one call of the network, on one row, for each step of each."""
     share = e.own_share(ACT)
     calls = e.counters.get("act_calls_per_env_step") or 0.0
     batch = e.counters.get("act_batch") or 0.0
@@ -24,6 +25,7 @@ def batch1(e: Evidence) -> Finding | None:
 
 
 def grad_in_rollout(e: Evidence) -> Finding | None:
+    """Passes that choose actions build graphs, and the loss runs the network again."""
     share = e.own_share(ACT)
     built, all_of_them = e.count(f"{GRADIENT_FORWARDS}@{ACT}"), e.act_calls
     if not all_of_them or built < 0.5 * all_of_them or share < 0.05:
@@ -39,6 +41,8 @@ def grad_in_rollout(e: Evidence) -> Finding | None:
 
 
 def dist_validate(e: Evidence) -> Finding | None:
+    """Samples inside the checks of torch.distributions."""
+
     def checking(look: Look) -> bool:
         return any(
             (frame.file.endswith("distributions/distribution.py") and frame.name in ("__init__", "_validate_sample"))
@@ -54,7 +58,7 @@ def dist_validate(e: Evidence) -> Finding | None:
 
 
 def too_few_envs(e: Evidence) -> Finding | None:
-    """Acting and looping cost the same per call, whoever many environments it serves."""
+    """One call of the network serves few environments, and acting takes much of the time."""
     if e.is_system or not e.act_calls or e.envs_per_call >= 8 or e.num_envs >= 8:
         return None
     share = e.own_share(ACT) + e.own_share(STORE)

@@ -15,7 +15,7 @@ _TREE = re.compile(r"tree|prior|propagat|retriev|segment|sum_?tree", re.IGNORECA
 
 
 def push_item(e: Evidence) -> Finding | None:
-    """Lines of the storing stage that a loop of the user's code repeats for each environment."""
+    """Samples in a loop over environments that stores, or reads numbers out of tensors."""
     if e.num_envs < 2:
         return None
 
@@ -47,6 +47,8 @@ def _runs_over_envs(e: Evidence, frame: Frame) -> list[ast.AST]:
 
 
 def deque_sampling(e: Evidence) -> Finding | None:
+    """Samples in `random.sample`, or in lines that index a deque, before updates."""
+
     def drawing(look: Look) -> bool:
         return look.stage in (stages.SAMPLE, "") and (
             any(frame.file.endswith("random.py") and frame.name in ("sample", "choices") for frame in look.frames)
@@ -79,6 +81,8 @@ def _indexes_deque(e: Evidence, look: Look) -> bool:
 
 
 def python_tree(e: Evidence) -> Finding | None:
+    """Samples in loops or recursions of functions that deal with trees or priorities."""
+
     def walking(look: Look) -> bool:
         return any(
             frame.own and _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(look))
@@ -104,6 +108,7 @@ def _recurses(look: Look) -> bool:
 
 
 def sampler_capacity(e: Evidence) -> Finding | None:
+    """Drawing a batch takes longer and longer."""
     share, grown = e.own_share(stages.SAMPLE), e.growth((stages.SAMPLE,), "updates")
     if share < 0.1 or grown < 1.3:
         return None
@@ -113,6 +118,8 @@ def sampler_capacity(e: Evidence) -> Finding | None:
 
 
 def list_to_tensor(e: Evidence) -> Finding | None:
+    """Samples in lines that make a tensor of a list."""
+
     def making(look: Look) -> bool:
         innermost = look.frames[-1] if look.frames else None
         return innermost is not None and innermost.own and _from_list(e, innermost)
@@ -143,6 +150,7 @@ def _from_list(e: Evidence, frame: Frame) -> bool:
 
 
 def replay_swap(e: Evidence) -> Finding | None:
+    """Pages come from the disk, and memory is nearly full."""
     faults, peak = e.counters.get("disk_faults_per_s") or 0.0, e.doc["memory"]["peak_bytes"]
     memory = float(e.machine.get("memory_limit") or e.machine.get("memory") or 0)
     if faults < 50 or (memory and peak < 0.7 * memory):
@@ -153,6 +161,7 @@ def replay_swap(e: Evidence) -> Finding | None:
 
 
 def replay_h2d(e: Evidence) -> Finding | None:
+    """Copies to the device while batches are drawn."""
     path = f"{stages.SAMPLE}/{stages.TRANSFER}"
     share = e.own_share(path)
     if share < 0.03:
@@ -162,6 +171,8 @@ def replay_h2d(e: Evidence) -> Finding | None:
 
 
 def gae_loop(e: Evidence) -> Finding | None:
+    """Samples in a loop that runs backwards over the steps of a rollout."""
+
     def backwards(look: Look) -> bool:
         return any(frame.own and any(_is_backwards(loop) for loop in e.loops(frame)) for frame in look.frames)
 

@@ -344,6 +344,7 @@ CAUSES: dict[str, Cause] = {
         "log once per iteration, and flush rarely",
         "logging off",
         ("wandb/wandb#950",),
+        explains=("gil-locks",),
     ),
     "eval-dominates": Cause(
         "evaluation runs too often",

@@ -45,6 +45,11 @@ class Code:
     def class_of(self, number: int) -> ast.ClassDef | None:
         return next((node for node in reversed(self.enclosing(number)) if isinstance(node, ast.ClassDef)), None)
 
+    def classes_with(self, method: str) -> list[str]:
+        """The sources of classes that have a method of this name."""
+        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+        return [self.source(c) for c in found if any(isinstance(f, ast.FunctionDef) and f.name == method for f in c.body)]
+
     def loops(self, number: int) -> list[ast.stmt | ast.expr]:
         """The loops of its own function that a line is repeated by, outermost first; a loop's first line is not inside it."""
         found: list[ast.stmt | ast.expr] = []

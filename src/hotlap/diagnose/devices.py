@@ -19,6 +19,7 @@ def _neural(e: Evidence) -> float:
 
 
 def tiny_policy(e: Evidence) -> Finding | None:
+    """A network below a million parameters on a GPU that is idle for most of the time."""
     busy, share = _busy(e), _neural(e)
     if busy is None or busy > 0.3 or e.parameters > SMALL or (e.minibatch or 0) > 1024 or share < 0.2:
         return None
@@ -27,6 +28,7 @@ def tiny_policy(e: Evidence) -> Finding | None:
 
 
 def launch_bound(e: Evidence) -> Finding | None:
+    """Updates take long while the GPU is idle."""
     busy, share = _busy(e), e.share(stages.UPDATE)
     if busy is None or busy > 0.5 or share < 0.2:
         return None
@@ -35,6 +37,8 @@ def launch_bound(e: Evidence) -> Finding | None:
 
 
 def clip_sync(e: Evidence) -> Finding | None:
+    """Samples in clipping, which waits for the GPU."""
+
     def clipping(look: Look) -> bool:
         return any(frame.name.startswith("clip_grad") for frame in look.frames)
 
@@ -46,6 +50,7 @@ def clip_sync(e: Evidence) -> Finding | None:
 
 
 def no_amp(e: Evidence) -> Finding | None:
+    """The GPU is busy, in float32."""
     busy, share = _busy(e), _neural(e)
     if busy is None or busy < 0.8 or e.torch.get("matmul") != "highest":
         return None
@@ -54,6 +59,7 @@ def no_amp(e: Evidence) -> Finding | None:
 
 
 def hidden_sync(e: Evidence) -> Finding | None:
+    """Numbers are read from the GPU in every update."""
     syncs = {path: n for path, n in e.counters.get("syncs_by_stage", {}).items() if path.startswith(stages.UPDATE)}
     updates = sum(s.counts.get("updates", 0) for s in e.run.phase("traced"))
     if e.device != "cuda" or not updates or sum(syncs.values()) / updates < 1:
@@ -64,6 +70,7 @@ def hidden_sync(e: Evidence) -> Finding | None:
 
 
 def sim_numpy(e: Evidence) -> Finding | None:
+    """Observations come from the GPU and go back to it."""
     down, up = e.counters.get("to_host", {}).get("bytes", 0.0), e.counters.get("to_device", {}).get("bytes", 0.0)
     path = f"{stages.COLLECT}/{stages.ENV_STEP}/{stages.TRANSFER}"
     share = e.own_share(path)
@@ -74,10 +81,12 @@ def sim_numpy(e: Evidence) -> Finding | None:
 
 
 def cache_flush(e: Evidence) -> Finding | None:
+    """Samples in garbage collection or in giving memory back."""
+
     def flushing(look: Look) -> bool:
         return any(frame.name == "empty_cache" for frame in look.frames) or "gc.collect(" in e.code(look.users)
 
-    share = max(e.time_in(flushing), (e.counters.get("gc_share") or 0.0) if e.counters.get("gc_per_s", 0) > 20 else 0.0)
+    share = e.time_in(flushing)
     if share < 0.03:
         return None
     said = (f"Collecting garbage and giving memory back took {units.share(share)} of the time.",)

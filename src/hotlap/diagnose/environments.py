@@ -12,7 +12,7 @@ _DRAWS = ("render", "_render", "render_frame", "_render_frame", "_draw", "draw",
 
 
 def realtime_throttle(e: Evidence) -> Finding | None:
-    """Wall time that is no work: the environment slept."""
+    """Seconds in `time.sleep` inside steps, in the script or in its workers."""
     slept = e.count(f"{SLEPT}@{STEP}") / e.wall if e.wall else 0.0
     of_what = "of the time"
     if e.workers:
@@ -27,6 +27,8 @@ def realtime_throttle(e: Evidence) -> Finding | None:
 
 
 def render(e: Evidence) -> Finding | None:
+    """Samples in functions that draw, during collection."""
+
     def drawing(look: Look) -> bool:
         return any(f.name in _DRAWS or "pygame/" in f.file for f in look.below_step()) or (
             look.stage.startswith("collect") and any(f.name in _DRAWS for f in look.frames)
@@ -40,6 +42,8 @@ def render(e: Evidence) -> Finding | None:
 
 
 def pandas_index(e: Evidence) -> Finding | None:
+    """Samples inside pandas, in steps of environments."""
+
     def looking_up(look: Look) -> bool:
         return look.stage in ENVIRONMENT and any("pandas/" in frame.file for frame in look.frames)
 
@@ -51,6 +55,8 @@ def pandas_index(e: Evidence) -> Finding | None:
 
 
 def deepcopy(e: Evidence) -> Finding | None:
+    """Samples inside `copy.deepcopy`."""
+
     def copying(look: Look) -> bool:
         return any(frame.name == "deepcopy" and frame.file.endswith("copy.py") for frame in look.frames)
 
@@ -62,6 +68,7 @@ def deepcopy(e: Evidence) -> Finding | None:
 
 
 def slow_reset(e: Evidence) -> Finding | None:
+    """Resets take a fifth of what environments take, or more."""
     share, part, length = e.own_share(RESET), e.counters.get("reset_share") or 0.0, e.counters.get("episode_length")
     if share < 0.05 or part < 0.2:
         return None
@@ -73,7 +80,7 @@ def slow_reset(e: Evidence) -> Finding | None:
 
 
 def wrapper_tax(e: Evidence) -> Finding | None:
-    """Time in wrappers themselves, not in what they wrap."""
+    """Samples in wrappers themselves, not in what they wrap: as much as the environment takes, or nearly."""
 
     def in_wrapper(look: Look) -> bool:
         if look.stage not in ENVIRONMENT:
@@ -140,6 +147,8 @@ def python_loop(e: Evidence) -> Finding | None:
 
 
 def jax_unjitted(e: Evidence) -> Finding | None:
+    """Samples in JAX's dispatch, inside steps."""
+
     def dispatching(look: Look) -> bool:
         return look.stage in ENVIRONMENT and any("jax/_src" in frame.file for frame in look.frames)
 

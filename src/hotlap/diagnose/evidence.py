@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from hotlap import stages
 from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
@@ -22,6 +24,10 @@ from hotlap.report.document import document
 
 ENVIRONMENT = (STEP, RESET, WAIT)
 _STEPPING = ("step", "reset", "step_wait", "_step", "_reset", "step_async", "step_and_maybe_reset")
+
+
+_ON_POLICY = re.compile(r"advantage|\bgae\b|\bPPO\b|\bA2C\b|clip_ratio|old_log_?p", re.IGNORECASE)
+_OFF_POLICY = re.compile(r"replay|epsilon|\bDQN\b|\bSAC\b|\bTD3\b|target_net|q_values", re.IGNORECASE)
 
 
 class Frame(NamedTuple):
@@ -105,7 +111,9 @@ class Evidence:
 
     @property
     def minibatch(self) -> float:
-        return float(self.counters.get("minibatch") or 0)
+        """Rows of an update. On-policy, each step is used at least once: where the first axis is time, it is not the batch."""
+        rows = float(self.counters.get("minibatch") or 0)
+        return max(rows, self.env_steps / self.updates) if self.is_on_policy and self.updates and rows else rows
 
     @property
     def env_share(self) -> float:
@@ -118,15 +126,10 @@ class Evidence:
 
     @property
     def is_on_policy(self) -> bool:
-        """Whether it learns from fresh experience in epochs: advantages are computed, or many steps lie between updates."""
-        if self.own_share(stages.ADVANTAGE) > 0:
-            return True
-        bursts = sum(1 for sample in self.samples if sample.counts.get(UPDATES))
-        return bool(bursts) and self.act_calls / bursts >= 16 and self._bursts_like_epochs()
-
-    def _bursts_like_epochs(self) -> bool:
-        used = self.updates * self.minibatch
-        return bool(self.env_steps) and used / self.env_steps <= 20 and self.act_calls > 2 * self.updates
+        """Whether it learns from fresh experience: by the words of its code, or because advantages are computed."""
+        text = "\n".join(code.text for code in self.codes.values())
+        on, off = bool(_ON_POLICY.search(text)), bool(_OFF_POLICY.search(text))
+        return on if on != off else self.own_share(stages.ADVANTAGE) > 0
 
     @cached_property
     def num_envs(self) -> int:
@@ -175,16 +178,19 @@ class Evidence:
         return np.array([s.start * 1e-9 for s in lines]), np.array(cost)
 
     def growth(self, paths: Sequence[str], per: str = ENV_STEPS) -> float:
-        """By which factor the cost of stages grew from the first fifth of the run to the last; 1 if it did not, for sure."""
-        _, cost = self.series(paths, per)
-        if len(cost) < 8 or not cost.any():
+        """By which factor stages' cost grew from the first fifth of the run to the last, beyond that of the others; or 1."""
+        when, cost = self.series(paths, per)
+        if len(cost) < 8 or np.ptp(cost) <= 1e-9 * cost.max() or spearmanr(when, cost).statistic < 0.6:
             return 1.0
+        others = [path for path in self.doc["stages"] if path not in (*paths, stages.UNATTRIBUTED)]
+        _, rest = self.series(others, per)
         fifth = max(2, len(cost) // 5)
-        early, late = float(np.median(cost[:fifth])), float(np.median(cost[-fifth:]))
-        spread = float(np.median(np.abs(np.diff(cost)))) if len(cost) > 2 else 0.0
-        if early <= 0 or late - early < 4 * spread / math.sqrt(fifth):
-            return 1.0
-        return late / early
+
+        def grown(costs: np.ndarray) -> float:
+            early, late = float(np.median(costs[:fifth])), float(np.median(costs[-fifth:]))
+            return late / early if early > 0 else 1.0
+
+        return max(1.0, grown(cost) / max(1.0, grown(rest)))  # what slowed everything down is the machine, or noise
 
     @cached_property
     def memory_growth(self) -> float:

@@ -12,6 +12,7 @@ _WRITES = re.compile(r"\.(write|writerow|writelines|flush|add_scalar|add_scalars
 
 
 def torch_threads(e: Evidence) -> Finding | None:
+    """More threads of torch than cores, in the script or in all its workers together."""
     threads = float(e.torch.get("threads") or e.doc["threads"].get("torch") or 1)
     neural = e.share(stages.UPDATE) + e.own_share(ACT)
     if threads > e.cores + 0.5:
@@ -38,10 +39,13 @@ def _workers_compute(e: Evidence) -> bool:
     assert e.workers is not None
     rows = e.workers["each"].values()
     forwards = any("forwards@" in name for lines in e.run.workers.values() for line in lines for name in line.sample.counts)
-    return forwards or any(row["cpu_share"] > 1.05 or row["act_share"] > 0.02 for row in rows)
+    environments = [c for code in e.codes.values() for c in code.classes_with("step")]
+    in_steps = any("torch." in source or "nn." in source for source in environments)
+    return forwards or in_steps or any(row["cpu_share"] > 1.05 or row["act_share"] > 0.02 for row in rows)
 
 
 def cgroup(e: Evidence) -> Finding | None:
+    """The container's quota stops the process."""
     share = float(e.counters.get("throttled_share") or 0.0)
     if share < 0.03:
         return None
@@ -50,6 +54,9 @@ def cgroup(e: Evidence) -> Finding | None:
 
 
 def cv2_threads(e: Evidence) -> Finding | None:
+    """OpenCV has a pool of threads in each process, more than the cores."""
+    if not any("cv2." in code.text for code in e.codes.values()):  # a library may import it and never use it
+        return None
     threads, drawing = e.doc["threads"].get("cv2", 0), lambda look: "cv2." in e.code(look.users)
     share = e.time_in(drawing)
     workers = e.workers["count"] if e.workers else 0
@@ -64,6 +71,8 @@ def cv2_threads(e: Evidence) -> Finding | None:
 
 
 def gil_locks(e: Evidence) -> Finding | None:
+    """Samples in waiting for other threads."""
+
     def waiting(look: Look) -> bool:
         innermost = look.frames[-1] if look.frames else None
         return innermost is not None and innermost.file.endswith(("threading.py", "queue.py")) and look.stage != WAIT
@@ -76,6 +85,8 @@ def gil_locks(e: Evidence) -> Finding | None:
 
 
 def logger(e: Evidence) -> Finding | None:
+    """The log stage, and samples in lines that write."""
+
     def writing(look: Look) -> bool:
         return look.stage == stages.LOG or (
             look.stage not in (stages.CHECKPOINT, stages.EVALUATE)
@@ -97,6 +108,7 @@ def logger(e: Evidence) -> Finding | None:
 
 
 def evaluation(e: Evidence) -> Finding | None:
+    """The evaluate stage."""
     share = e.own_share(stages.EVALUATE)
     if share < 0.05:
         return None
@@ -107,6 +119,7 @@ def evaluation(e: Evidence) -> Finding | None:
 
 
 def checkpoint(e: Evidence) -> Finding | None:
+    """The checkpoint stage, and samples in functions that save."""
     names = ("dump", "dumps", "save", "savez", "save_replay_buffer", "save_to_pkl")
 
     def saving(look: Look) -> bool:

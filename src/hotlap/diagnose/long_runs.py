@@ -15,12 +15,12 @@ GROWN = 1.25  # times its early cost, from which a stage has grown
 
 
 def env_leak(e: Evidence) -> Finding | None:
-    """Steps get slower with time, whatever the length of episodes."""
+    """Steps get slower with time, episodes do not get longer, and something is appended that reset does not clear."""
     grown = e.growth((STEP, RESET, WAIT))
     if grown < GROWN or _longer_episodes(e):
         return None
     place = _never_cleared(e)
-    if not place and e.memory_growth < 50_000:
+    if not place and (e.memory_growth < 1_000_000 or grown < 1.5):
         return None
     share = e.own_share(STEP, RESET, WAIT)
     said = [f"A step of the environment takes {grown:.1f} times as long at the end of the run as at its start."]
@@ -45,19 +45,43 @@ def _never_cleared(e: Evidence) -> str | None:
                 continue
             reset = ast.unparse(methods["reset"]) if "reset" in methods else ""
             for method in methods.values():
-                for call in ast.walk(method):
-                    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+                for part in ast.walk(method):
+                    owner = _grows(part)
+                    if owner is None or not owner.startswith("self.") or method.name == "__init__":
                         continue
-                    owner = ast.unparse(call.func.value)
-                    grows = call.func.attr in ("append", "extend", "add", "update", "appendleft", "setdefault")
-                    bounded = f"len({owner})" in ast.unparse(node) or f"{owner}.pop" in ast.unparse(node)
-                    cleared = any(f"{owner}{how}" in reset for how in (" = ", ".clear(", ": "))
-                    if grows and owner.startswith("self.") and not cleared and not bounded and method.name != "__init__":
-                        return f"{name}:{call.lineno}"
+                    bounded = f"{owner}.pop" in ast.unparse(node) or f"del {owner}" in ast.unparse(node)
+                    cleared = any(f"{owner}{how}" in reset for how in (" = ", ".clear(", ": ")) and part not in ast.walk(
+                        methods["reset"]
+                    )
+                    if not cleared and not bounded:
+                        return f"{name}:{part.lineno}"  # type: ignore[attr-defined]
+    return None
+
+
+def _grows(node: ast.AST) -> str | None:
+    """What a statement makes longer: `x.append(...)`, `x += ...`, `x = np.concatenate([x, ...])`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        longer = node.func.attr in ("append", "extend", "add", "update", "appendleft", "setdefault", "insert")
+        return ast.unparse(node.func.value) if longer else None
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.value, ast.List | ast.ListComp):
+        return ast.unparse(node.target)
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(node.targets) == 1:
+        target, made = ast.unparse(node.targets[0]), ast.unparse(node.value)
+        joined = ast.unparse(node.value.func).rpartition(".")[2] in (
+            "concatenate",
+            "append",
+            "vstack",
+            "hstack",
+            "cat",
+            "stack",
+            "concat",
+        )
+        return target if joined and target in made.partition("(")[2] else None
     return None
 
 
 def graph_retention(e: Evidence) -> Finding | None:
+    """Memory grows, updates get slower, or a loss is stored with its graph."""
     grown = e.growth((GRADIENTS, f"{stages.UPDATE}/{stages.LOSS}"), UPDATES)
     kept = _kept_graph(e)
     leaking = e.memory_growth > 1_000_000
@@ -102,6 +126,7 @@ def _kept_graph(e: Evidence) -> str | None:
 
 
 def harder_states(e: Evidence) -> Finding | None:
+    """Steps get slower with time, and nothing piles up."""
     grown = e.growth((STEP, RESET, WAIT))
     if grown < GROWN or e.own_share(STEP, RESET, WAIT) < 0.1:
         return None
@@ -114,7 +139,7 @@ def harder_states(e: Evidence) -> Finding | None:
 
 
 def learning_starts(e: Evidence) -> Finding | None:
-    """Before the first update, steps were cheaper."""
+    """Before the first update, for seconds, steps were cheaper."""
     samples = [line.sample for line in e.run.lines if line.phase not in ("bare", "traced")]
     first = next((i for i, s in enumerate(samples) if s.counts.get(UPDATES)), None)
     if not first:
@@ -139,6 +164,7 @@ def learning_starts(e: Evidence) -> Finding | None:
 
 
 def store_spill(e: Evidence) -> Finding | None:
+    """Ray says so."""
     spilled = any("Spilled" in note or "object store is full" in note for note in e.doc["warnings"])
     said = ("Ray says that its object store spills to disk.",)
     return Finding("store-spill", stages.COLLECT, said, Saved(0.1, 0.0, 0.5)) if spilled else None

@@ -16,6 +16,7 @@ WIDE = 512  # units from which a layer is called wide
 
 
 def anomaly(e: Evidence) -> Finding | None:
+    """torch says that anomaly detection is on."""
     share = e.share(stages.UPDATE) + e.own_share(ACT)
     if not e.torch.get("anomaly") or not share:
         return None
@@ -25,6 +26,7 @@ def anomaly(e: Evidence) -> Finding | None:
 
 
 def recompile(e: Evidence) -> Finding | None:
+    """Graphs are compiled after warm-up, and samples lie in the compiler."""
     graphs = e.count(GRAPHS)
     compiling = lambda look: any("torch/_dynamo" in f.file or "torch/_inductor" in f.file for f in look.frames)  # noqa: E731
     share = e.time_in(compiling)
@@ -46,7 +48,7 @@ def compile_unamortized(e: Evidence) -> Finding | None:
 
 
 def rnn_loop(e: Evidence) -> Finding | None:
-    """A recurrent layer called inside a loop of the user's own, while learning."""
+    """Samples in recurrent layers that a loop of the user's own calls step by step, while learning."""
 
     def stepping(look: Look) -> bool:
         if not look.stage.startswith((stages.UPDATE, stages.SAMPLE)):
@@ -68,18 +70,23 @@ def rnn_loop(e: Evidence) -> Finding | None:
 
 def _loop_over_time(e: Evidence, frame: Frame) -> bool:
     """Whether the line that calls the layer is repeated by a loop that selects one time step: x[:, t]."""
-    for loop in e.loops(frame):
-        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
+    for loop in e.loops(frame)[-1:]:
+        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and "range(" in ast.unparse(loop.iter):
             name = loop.target.id
-            if any(
-                isinstance(node, ast.Subscript) and re.search(rf"\b{name}\b", ast.unparse(node.slice))
-                for node in ast.walk(loop)
-            ):
+            if any(isinstance(node, ast.Subscript) and _selects(node.slice, name) for node in ast.walk(loop)):
                 return True
     return False
 
 
+def _selects(index: ast.expr, name: str) -> bool:
+    """x[t] or x[:, t]: one element, not a slice."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(part, ast.Name) and part.id == name for part in parts)
+
+
 def param_loops(e: Evidence) -> Finding | None:
+    """Samples in loops over parameters; optimizers that step through tensors one by one."""
+
     def looping(look: Look) -> bool:
         return any(frame.own and any(_over_parameters(loop) for loop in e.loops(frame)) for frame in look.frames)
 
@@ -105,6 +112,7 @@ def _over_parameters(loop: object) -> bool:
 
 
 def float64(e: Evidence) -> Finding | None:
+    """Networks hold or are given doubles."""
     nets = [net for net in e.facts.get("nets", []) if net["dtype"] == "float64"]
     doubled = {what: kind for what, kind in e.doc["types"].items() if kind == "float64" and what == "forward input"}
     if not nets and not doubled:
@@ -119,6 +127,7 @@ def float64(e: Evidence) -> Finding | None:
 
 
 def tiny_minibatch(e: Evidence) -> Finding | None:
+    """Minibatches below 150 rows, whose updates take most of the time, of which arithmetic needs little."""
     batch, share = e.minibatch, e.update_share
     if not 0 < batch < 0.6 * GOOD_BATCH or share < 0.25 or (not e.is_on_policy and e.updates <= e.act_calls):
         return None
@@ -141,6 +150,7 @@ def tiny_minibatch(e: Evidence) -> Finding | None:
 
 
 def utd(e: Evidence) -> Finding | None:
+    """Three updates or more after each choice of actions, off-policy, and they take most of the time."""
     share = e.update_share
     if e.is_on_policy or not e.act_calls or share < 0.5:
         return None
@@ -158,6 +168,7 @@ def utd(e: Evidence) -> Finding | None:
 
 
 def oversized(e: Evidence) -> Finding | None:
+    """A layer of 512 units or more, four times wider than its inputs, with learning bound by arithmetic."""
     nets = [
         net
         for net in e.facts.get("nets", [])

@@ -8,6 +8,7 @@ from hotlap.diagnose.finding import Finding, Saved
 from hotlap.report import units
 
 IPC = 2e-4  # seconds that a message to a worker and its answer take, about
+CHEAP = 2e-3  # seconds: a step below this may be cheaper to make than to ask for
 LARGE = 16_384  # bytes per step that are worth a look
 
 
@@ -21,8 +22,9 @@ def _worker_step(e: Evidence) -> float:
     if not e.workers:
         return 0.0
     row = e.workers["median"]
-    busy = row["cpu_share"] / max(row["env_share"], 1e-9) if row["env_share"] > row["cpu_share"] > 0 else 1.0
-    return float(row["step_seconds"] * min(1.0, busy))
+    if e.workers["count"] <= e.cores or not row["env_share"] > row["cpu_share"] > 0:
+        return float(row["step_seconds"])
+    return float(row["step_seconds"] * row["cpu_share"] / row["env_share"])  # the rest is waiting for a core
 
 
 def _bytes(e: Evidence) -> float:
@@ -33,6 +35,7 @@ def _bytes(e: Evidence) -> float:
 
 
 def payload(e: Evidence) -> Finding | None:
+    """Messages of 16 KB per step or more, while workers are idle."""
     if not e.workers or _bytes(e) < LARGE:
         return None
 
@@ -55,12 +58,13 @@ def payload(e: Evidence) -> Finding | None:
 
 
 def straggler(e: Evidence) -> Finding | None:
+    """A worker's slowest steps take ten times its median or more, and the main process waits."""
     if not e.workers or e.workers["count"] < 2:
         return None
     row = e.workers["median"]
     mean, median, late = row["step_seconds"], row["step_median"], row["step_p99"]
     share = e.own_share(STEP, WAIT)
-    if not median or late < 4 * median or mean < 1.15 * median or share < 0.15 or late < 1e-3:
+    if not median or late < 10 * median or mean < 1.5 * median or share < 0.15 or late < 1e-3:
         return None
     each = _vector_step(e) * e.num_envs  # seconds of one vector step
     balanced = max(mean * e.num_envs / min(e.cores, e.workers["count"]), mean)
@@ -76,11 +80,12 @@ def straggler(e: Evidence) -> Finding | None:
 
 
 def cheap_env(e: Evidence) -> Finding | None:
+    """A step reaches the main process later than it would take to make it there."""
     if not e.workers:
         return None
     step, spent, share = _worker_step(e), _vector_step(e), e.own_share(STEP, WAIT)
     serial = step * 1.1 + 2e-6
-    if not step or spent <= 1.15 * serial:
+    if not 0 < step < CHEAP or spent <= 1.15 * serial:
         return None
     part = 1 - serial / spent
     saved = Saved(share * part, share * max(0.0, part - 0.25), share * min(1.0, part + 0.1))
@@ -94,6 +99,7 @@ def cheap_env(e: Evidence) -> Finding | None:
 
 
 def oversubscribe(e: Evidence) -> Finding | None:
+    """Twice as many workers as cores, and waiting that the steps' own CPU time does not explain."""
     if not e.workers or e.workers["count"] < 2 * e.cores + 1:
         return None
     share, spent = e.own_share(STEP, WAIT), _vector_step(e)
@@ -110,6 +116,7 @@ def oversubscribe(e: Evidence) -> Finding | None:
 
 
 def serial_heavy(e: Evidence) -> Finding | None:
+    """Several environments of more than half a millisecond per step in one process, with cores to spare."""
     if e.workers or e.num_envs < 2 or e.cores < 2 or (e.is_system and e.config.get("turbo", True)):
         return None
     share = e.own_share(STEP, RESET)
@@ -129,7 +136,7 @@ def serial_heavy(e: Evidence) -> Finding | None:
 
 
 def actor_learner(e: Evidence) -> Finding | None:
-    """Workers that step while the main process learns, and step slower then."""
+    """Workers' steps take longer while the main process learns."""
     if not e.workers or e.share(stages.UPDATE) < 0.2:
         return None
     learning: list[float] = []
@@ -154,6 +161,7 @@ def actor_learner(e: Evidence) -> Finding | None:
 
 
 def broadcast(e: Evidence) -> Finding | None:
+    """Per update, as many bytes go out as the network weighs, to every worker."""
     bytes_sent = e.count("ipc_bytes")
     weights = 4 * e.parameters
     workers = e.workers["count"] if e.workers else 0

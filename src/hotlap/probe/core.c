@@ -5,6 +5,8 @@
    them stands for (`slow`), which is complete by itself: on a machine without a compiler it does everything. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -402,7 +404,61 @@ static PyTypeObject HookType = {
     .tp_getset = Hook_getset,
 };
 
+/* -- the sampler's clock: a thread that asks the main thread to look at its own stack, without Python's lock --
+
+   It does so by a signal: Python looks for those between any two instructions, and for nothing else that comes from outside. */
+
+static struct {
+    pthread_t thread, watched;
+    volatile int running, stopped, asked, number;
+    int64_t period, when;
+} ticker;
+
+static void *ticking(void *unused) {
+    struct timespec pause = {ticker.period / 1000000000, ticker.period % 1000000000};
+    while (!ticker.stopped) {
+        nanosleep(&pause, NULL);
+        if (!ticker.running || ticker.asked) continue;
+        ticker.when = now();
+        ticker.asked = 1;
+        pthread_kill(ticker.watched, ticker.number);
+    }
+    return NULL;
+}
+
+static PyObject *ticker_start(PyObject *module, PyObject *args) {
+    long long period;
+    int number;
+    if (!PyArg_ParseTuple(args, "Li", &period, &number)) return NULL;
+    ticker.watched = pthread_self(), ticker.period = period, ticker.number = number, ticker.running = ticker.stopped = ticker.asked = 0;
+    if (pthread_create(&ticker.thread, NULL, ticking, NULL)) return PyErr_SetFromErrno(PyExc_OSError);
+    Py_RETURN_NONE;
+}
+
+static PyObject *ticker_run(PyObject *module, PyObject *on) {
+    ticker.running = PyObject_IsTrue(on);
+    Py_RETURN_NONE;
+}
+
+static PyObject *ticker_when(PyObject *module, PyObject *unused) {
+    int64_t when = ticker.asked ? ticker.when : 0;
+    ticker.asked = 0;
+    return PyLong_FromLongLong(when);
+}
+
+static PyObject *ticker_stop(PyObject *module, PyObject *unused) {
+    ticker.running = 0, ticker.stopped = 1;
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_join(ticker.thread, NULL);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"ticker_start", ticker_start, METH_VARARGS, "(nanoseconds, number of a signal): its handler is called on the main thread"},
+    {"ticker_run", ticker_run, METH_O, "(whether to ask for looks)"},
+    {"ticker_when", ticker_when, METH_NOARGS, "When a look was asked for, by the clock of perf_counter_ns; 0 if none was."},
+    {"ticker_stop", ticker_stop, METH_NOARGS, "No looks any more."},
     {"forward", make_forward, METH_VARARGS, "(state, original, slow, is_grad_enabled, kind, 0, is torch's own call)"},
     {"step", make_step, METH_VARARGS, "(state, original, slow, look, kind, num_envs counts, False)"},
     {"region", make_region, METH_VARARGS, "(state, original, slow, path, kind, number of the path, is an evaluation)"},

@@ -72,7 +72,14 @@ def _load() -> Any:
     if os.environ.get("HOTLAP_CORE") == "python":
         return None
     source = Path(__file__).with_name("core.c")
-    flags = ["-std=gnu11", "-O2", "-fPIC", "-shared", *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else [])]
+    flags = [
+        "-std=gnu11",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "-pthread",
+        *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []),
+    ]
     with suppress(KernelError, OSError, ImportError, RuntimeError):
         path = native.library("core", source.read_text(), *flags, sys.version, sysconfig.get_platform())
         if not path.exists():
@@ -98,6 +105,7 @@ def _maker(name: str) -> Make:
 
 
 _native = _load()
+ticker: Any = _native  # has the clock of the sampler, if it is there
 forward, step, region = map(_maker, ("forward", "step", "region"))
 if TYPE_CHECKING:
     State = PythonState

@@ -224,9 +224,9 @@ class Events(State):
         self.env_steps += number
         self.counted[ENV_STEPS] += number
 
-    def moment(self) -> Moment:
-        """Now, for the sampler; which stage that was turns out when the window ends. May be asked from any thread."""
-        moment = Moment(self.now())
+    def moment(self, when: int) -> Moment:
+        """When the sampler looked; which stage that was turns out when the window ends. May be asked from any thread."""
+        moment = Moment(when)
         self.moments.append(moment)
         return moment
 

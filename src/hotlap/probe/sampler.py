@@ -1,16 +1,18 @@
-"""Which lines burn the time: a thread that looks at another thread's stack forty times a second.
+"""Which lines burn the time: the stack of the thread that trains, looked at forty times a second.
 
-The thread being watched is never stopped. Time inside native code (a kernel, a matrix product) is charged to the Python line
-that called it. Looking needs Python's lock. To get it soon, and not only when the watched thread happens to release it, the
-switch interval is short while the sampler runs; and a look that came late counts for longer.
+The thread looks at itself. A clock in C (core.c), which needs no lock of Python's, asks it to; it does so between two of its
+own instructions, so a look sees what ran when the clock struck. If native code ran (a kernel, a matrix product), the look comes
+when that returns, late, and the time since the last look is charged to the Python line that called it.
 
-How long the lock took also tells what was running. Python code gives it up after the switch interval; native code that has
-released it lets us in at once. A thread that sleeps in a system call is in native code too. Native code that keeps the lock
-looks like the Python that called it.
+Without core.c, or on another thread than the main one, a thread of Python's looks instead. It needs Python's lock: to get it
+soon, and not only when the watched thread happens to release it, the switch interval is short while it runs. How long the lock
+took also tells what was running: Python code gives it up after the switch interval, native code that has released it lets us in
+at once. But it sees more of lines that release the lock than there is.
 """
 
 import linecache
 import opcode
+import signal
 import sys
 import sysconfig
 import threading
@@ -19,9 +21,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from hotlap.probe import core
+
+SIGNAL = signal.SIGURG  # by default it does nothing, and hardly anything uses it
+LATE = 5e-4  # seconds: a look that comes later than this waited for native code to return
 SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once the sampler asks for it
 MOST_STACKS = 20_000
 DEEPEST = 100  # frames of a stack, from the innermost
@@ -45,7 +51,7 @@ class Sampler:
     `open_stage` tells the stage that is open: its name, or something that becomes its name with `str` by the time of `keep`.
     """
 
-    def __init__(self, open_stage: Callable[[], object], period: float = 0.025) -> None:
+    def __init__(self, open_stage: Callable[[int], object], period: float = 0.025) -> None:
         self._open_stage = open_stage
         self._period = period
         self._watched = threading.get_ident()
@@ -55,18 +61,33 @@ class Sampler:
         self._running = threading.Event()
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
+        self._last = 0  # when it looked last
         self.seconds = 0.0  # CPU time the sampler itself used
-        self._thread = threading.Thread(target=self._watch, name="hotlap-sampler", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+        self._ticks = core.ticker is not None and threading.current_thread() is threading.main_thread()
+        if self._ticks:
+            self._handler = signal.signal(SIGNAL, self._look)
+            signal.siginterrupt(SIGNAL, False)  # system calls go on after it
+            core.ticker.ticker_start(int(period * 1e9), SIGNAL)
+        else:
+            self._thread = threading.Thread(target=self._watch, name="hotlap-sampler", daemon=True)
+            self._thread.start()
 
     def resume(self) -> None:
         if not self._running.is_set():
-            sys.setswitchinterval(SWITCH_INTERVAL)
+            self._last = time.perf_counter_ns()
+            if self._ticks:
+                core.ticker.ticker_run(True)
+            else:
+                sys.setswitchinterval(SWITCH_INTERVAL)
             self._running.set()
 
     def pause(self) -> None:
         self._running.clear()
-        sys.setswitchinterval(self._switch_interval)
+        if self._ticks:
+            core.ticker.ticker_run(False)
+        else:
+            sys.setswitchinterval(self._switch_interval)
 
     def keep(self) -> None:
         """What was seen until now counts; what is never kept, such as the end of a script, does not."""
@@ -82,7 +103,11 @@ class Sampler:
         self.pause()
         self._stopped = True
         self._running.set()
-        self._thread.join()
+        if self._thread:
+            self._thread.join()
+        else:
+            core.ticker.ticker_stop()
+            signal.signal(SIGNAL, self._handler or signal.SIG_DFL)
 
     def hottest(self, limit: int = 10) -> list[dict[str, Any]]:
         """The lines that took longest, as shares of the time watched, with their source and with what they called."""
@@ -160,6 +185,15 @@ class Sampler:
         ranked = sorted(times.items(), key=lambda item: -item[1][by])
         return [(which, own / whole, total / whole, native > own / 2) for which, (own, total, native) in ranked]
 
+    def _look(self, _: int, frame: FrameType | None) -> None:
+        """Called by the clock, as the handler of a signal, on the thread that is watched."""
+        began, asked = time.perf_counter_ns(), core.ticker.ticker_when()
+        if asked and self._running.is_set() and (stack := _own_stack(frame)):
+            late = (began - asked) * 1e-9
+            self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, late > LATE))
+        self._last = time.perf_counter_ns()
+        self.seconds += (self._last - began) * 1e-9
+
     def _watch(self) -> None:
         while True:
             self._running.wait()
@@ -170,7 +204,7 @@ class Sampler:
             late = time.perf_counter() - due
             frame = sys._current_frames().get(self._watched)
             if frame is not None and self._running.is_set() and not self._stopped:
-                stage = self._open_stage()
+                stage = self._open_stage(time.perf_counter_ns())
                 if stack := _stack(frame):
                     native = _is_native(frame, late) or _is_asleep(self._system_call)
                     self._fresh.append((stage, stack, self._period + late, native))
@@ -210,6 +244,24 @@ def _stack(frame: FrameType) -> Stack:
         for code, line in zip(codes, lines, strict=True)
         if code is not None and not code.co_filename.startswith(_OWN)
     )
+
+
+def _line_before(code: CodeType, place: int) -> int:
+    """The line of the last instruction that has one: the jump at the end of a loop has none."""
+    lines = [line for begin, _, line in code.co_lines() if line is not None and begin <= place]
+    return lines[-1] if lines else code.co_firstlineno
+
+
+def _own_stack(frame: FrameType | None) -> Stack:
+    """The stack of a thread that stands still."""
+    found: list[Frame] = []
+    while frame is not None and len(found) < DEEPEST:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OWN):
+            line = frame.f_lineno or _line_before(code, frame.f_lasti)
+            found.append(Frame(code.co_filename, code.co_name, code.co_firstlineno, line))
+        frame = frame.f_back
+    return tuple(found)
 
 
 def _is_native(frame: FrameType, waited: float) -> bool:

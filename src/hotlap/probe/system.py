@@ -81,7 +81,7 @@ def profile(
             layout=str(env.layout),
         )
         watch = machine.GpuWatch(config.device)
-        with recording(run), stop_requests() as stop, watch, closing(Sampler(clock.open_path)) as sampler:
+        with recording(run), stop_requests() as stop, watch, closing(Sampler(lambda _: clock.open_path())) as sampler:
             _warm_up(run, clock, work, options, on_progress, stop.is_set)
             _measure(run, clock, work, sampler, options, on_progress, stop.is_set)
             run.update(

@@ -1,0 +1,175 @@
+"""hotlap investigate and hotlap diagnose through the real command line, on small scripts whose cause is known."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+SCRIPT = """\
+import time
+import gymnasium, torch
+
+
+class Arm(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.observation_space.sample() * 0, {}
+
+    def step(self, action):
+        time.sleep(0.002)
+        self.t += 1
+        return self.observation_space.sample() * 0, float(action), self.t >= 50, False, {}
+
+
+def main():
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    env = Arm()
+    net = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    obs, _ = env.reset(seed=0)
+    for step in range(10_000_000):
+        with torch.no_grad():
+            action = int(torch.multinomial(net(torch.as_tensor(obs)).softmax(0), 1))
+        obs, reward, done, _, _ = env.step(action)
+        if step % 8 == 0:
+            loss = (net(torch.as_tensor(obs)) - reward).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if done:
+            obs, _ = env.reset()
+    SAVE
+
+
+main()
+"""
+HOTLAP = [sys.executable, "-m", "hotlap.cli"]
+
+
+def hotlap(folder, *arguments, code=0):
+    done = subprocess.run(
+        [sys.executable, "-c", "from hotlap.cli import main; main()", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+    assert done.returncode == code, done.stderr + done.stdout
+    return done
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT.replace("SAVE", "pass"))
+    return tmp_path
+
+
+def left_behind(folder):
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if str(folder) in " ".join(process.cmdline()) or (process.pid != os.getpid() and process.cwd() == str(folder)):
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_from_the_path_to_a_proven_patch(folder):
+    done = hotlap(folder, "investigate", "train.py", "--budget", "100s", "--seeds", "1", "--apply", "--json")
+    doc = json.loads(done.stdout)
+    assert doc["schema"] == "hotlap.investigate/1" and doc["status"] == "done"
+    first = doc["hypotheses"][0]
+    assert (first["cause"], first["verdict"], first["where"]) == ("env-realtime-throttle", "confirmed", "train.py:15")
+    assert first["measured"]["ci95"][0] > 2 and first["accepted"]
+    assert doc["speedup"]["ratio"] > 2 and doc["speedup"]["ci95"][0] > 1
+    assert doc["learning"]["safe"]["verdict"] == "same losses"
+    assert (folder / "train.py").read_text() == SCRIPT.replace("SAVE", "pass")  # --apply writes a patch, and no more
+    assert sorted(path.name for path in folder.iterdir()) == [".hotlap", "train.py"]
+    assert left_behind(folder) == []
+    (patch,) = doc["written"]
+    subprocess.run(["patch", "train.py", patch], cwd=folder, check=True, capture_output=True)
+    assert "time.sleep(0.002)" not in (folder / "train.py").read_text()
+    compile((folder / "train.py").read_text(), "train.py", "exec")
+    text = hotlap(folder, "report", doc["run"]).stdout
+    assert "It is slow because the environment sleeps" in text and "Where the time goes" in text
+    assert "hotlap report" in hotlap(folder, "report", doc["run"], "--format", "md").stdout
+    hotlap(folder, "report", doc["run"], "--format", "html")
+    assert str(folder) not in (Path(folder) / doc["run"] / "run.json").read_text()
+
+
+def test_the_plan_alone_and_the_findings_alone(folder):
+    done = hotlap(folder, "investigate", "train.py", "--dry-run", "--json")
+    doc = json.loads(done.stdout)
+    assert doc["hypotheses"][0]["verdict"] == "planned" and doc["accepted"] == [] and doc["speedup"] is None
+    assert not (folder / doc["run"] / "experiments").exists()
+    profile = f"{doc['run']}/profile-1"
+    began = time.perf_counter()
+    found = json.loads(hotlap(folder, "diagnose", profile, "--json").stdout)
+    assert found["findings"][0]["cause"] == "env-realtime-throttle"
+    assert time.perf_counter() - began < 30
+    assert "env-realtime-throttle" in hotlap(folder, "diagnose", profile).stdout
+    assert "diagnose a profile" in hotlap(folder, "diagnose", doc["run"], code=2).stderr
+
+
+def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
+    save = "import sqlite3\n    sqlite3.connect('results.db').execute('create table x (y)')"
+    (folder / "train.py").write_text(SCRIPT.replace("SAVE", save))
+    doc = json.loads(hotlap(folder, "investigate", "train.py", "--budget", "60s", "--json").stdout)
+    assert "database" in doc["unsafe"][0]
+    assert all(h["verdict"] in ("planned", "no bug", "inconclusive") for h in doc["hypotheses"])
+    assert not (folder / doc["run"] / "experiments").exists() and not (folder / "results.db").exists()
+    assert "--rerun" in hotlap(folder, "report", doc["run"]).stdout
+
+
+def test_interrupted_and_resumed(folder):
+    command = [sys.executable, "-c", "from hotlap.cli import main; main()", "investigate", "train.py", "--budget", "150s"]
+    process = subprocess.Popen(
+        [*command, "--seeds", "1", "--out", "study"], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    for line in process.stderr:
+        if "experiment 1" in line:
+            break
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    process.stderr.close()
+    assert left_behind(folder) == []
+    header = json.loads((folder / "study" / "run.json").read_text())
+    assert header["status"] == "interrupted" and header["hypotheses"][0]["verdict"] is None
+    doc = json.loads(hotlap(folder, "investigate", "--resume", "study", "--json").stdout)
+    assert doc["status"] == "done" and doc["hypotheses"][0]["verdict"] == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["investigate"], "name what to investigate"),
+        (["investigate", "missing.py"], "no script"),
+        (["investigate", "train.py", "--knob", "x"], "must look like"),
+        (["investigate", "train.py", "--budget", "soon"], "soon"),
+        (["investigate", "--resume", "nothing"], "no run"),
+        (["diagnose", "nothing"], "no run"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(folder, arguments, said):
+    done = hotlap(folder, *arguments, code=2)
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_script_that_fails_says_so(folder):
+    (folder / "train.py").write_text("import gymnasium\nraise RuntimeError('no such map')\n")
+    done = hotlap(folder, "investigate", "train.py", code=1)
+    assert "no such map" in done.stdout
