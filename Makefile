@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TORCH := torch==2.13.0
 
-.PHONY: setup demo test frameworks bench lint clean
+.PHONY: setup demo test frameworks bench score lint clean
 
 setup: .venv/ready
 
@@ -44,6 +44,11 @@ bench: setup
 	$(BIN)/python benchmarks/ppo.py
 	$(BIN)/python benchmarks/ppo_native.py
 	$(BIN)/python benchmarks/ppo_learning.py
+
+# The scripts with a planted cause need TorchRL, pandas and OpenCV too. Takes about an hour.
+score: setup
+	$(BIN)/pip install --quiet --editable '.[dev,score]'
+	$(BIN)/python benchmarks/planted/score.py
 
 lint: setup
 	$(BIN)/ruff check .

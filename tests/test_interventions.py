@@ -44,7 +44,7 @@ def test_every_change_is_undone():
         (os.environ, "__class__"),
     ]
     options = {"threads": {"number": 1}, "affinity": {"cores": sorted(os.sched_getaffinity(0))}, "peel": {"names": ["x"]}}
-    options |= {"seed": {"offset": 3}, "source": {"files": {}}}
+    options |= {"seed": {"offset": 3}, "source": {"texts_in": ""}}
     before = [getattr(owner, name) for owner, name in watched]
     finders, variables, threads = list(sys.meta_path), dict(os.environ), torch.get_num_threads()
     for name, change in interventions.CHANGES.items():
@@ -123,7 +123,8 @@ def test_a_process_makes_the_changes_it_is_told(tmp_path):
     script.write_text("import helper, time\ntime.sleep(60)\nprint(helper.WORD, 'old')\n")
     subprocess.run([sys.executable, "-c", "import helper"], cwd=tmp_path, check=True)  # there is bytecode of it
     files = {str(script): script.read_text().replace("old", "new"), str(tmp_path / "helper.py"): "WORD = 'changed'\n"}
-    variables = interventions.variable([("sleep-off", {}), ("source", {"files": files})])
+    (tmp_path / "texts.json").write_text(json.dumps(files))
+    variables = interventions.variable([("sleep-off", {}), ("source", {"texts_in": str(tmp_path / "texts.json")})])
     code = (
         "import sys; from hotlap.interventions import intervened; from hotlap.probe.child import execute\n"
         f"with intervened(): print(execute({{'module': False, 'script': {str(script)!r}}}))"
@@ -173,7 +174,7 @@ PUSHES = textwrap.dedent(
 def test_numbers_are_read_before_the_loop_and_stay_the_same():
     code = Code(PUSHES)
     text = rewrite.apply(PUSHES, rewrite.hoisted_items(code, 5))
-    assert "actions_values = actions.tolist()" in text and ".item()" not in text
+    assert "actions_values = actions.reshape(-1).tolist()" in text and ".item()" not in text
     data = (torch.arange(4), torch.rand(4), torch.rand(4, 3))
     old, new = [], []
     run_code(PUSHES)["collect"](*data, old)
@@ -189,7 +190,7 @@ def test_rewrites_of_lines():
     assert "with torch.no_grad():\n    x = net(obs)" in rewrite.apply(text, rewrite.no_grad(code, 3))
     assert "    pass\n" in rewrite.apply(text, rewrite.left_out(code, 5))
     assert rewrite.left_out(code, 6) == []
-    assert "y = torch.as_tensor(np.asarray(rows), dtype=torch.float32)" in rewrite.apply(text, rewrite.stacked_tensor(code, 6))
+    assert "y = torch.tensor(np.asarray(rows), dtype=torch.float32)" in rewrite.apply(text, rewrite.stacked_tensor(code, 6))
     assert "set_default_validate_args(False)" in rewrite.apply(text, rewrite.validate_off(code))
     assert rewrite.validate_off(Code("import os\n")) == []
     loop = "for _ in range(UPDATES):\n    learn()\n"
@@ -215,6 +216,32 @@ def test_vector_classes_are_swapped_only_without_settings():
     swapped = rewrite.apply(text, rewrite.renamed(Code(text), names))
     assert swapped == "from gymnasium.vector import SyncVectorEnv\nenvs = SyncVectorEnv(makers)\n"
     assert rewrite.renamed(Code(text.replace("(makers)", "(makers, shared_memory=False)")), names) == []
+
+
+GAE = textwrap.dedent(
+    """\
+    import torch
+    import numpy as np
+    def gae(rewards, values, dones, last):
+        advantages = torch.zeros_like(rewards)
+        running = 0.0
+        for t in reversed(range(len(rewards))):
+            following = last if t == len(rewards) - 1 else values[t + 1]
+            alive = 1.0 - dones[t]
+            delta = rewards[t] + 0.99 * following * alive - values[t]
+            running = delta + 0.99 * 0.95 * alive * running
+            advantages[t] = running
+        return advantages + values, last
+    """
+)
+
+
+def test_a_loop_over_numpys_views_computes_the_same():
+    text = rewrite.apply(GAE, rewrite.numpy_loop(Code(GAE), 9))
+    assert ".numpy() if was else x" in text
+    data = (torch.rand(20, 4), torch.rand(20, 4), (torch.rand(20, 4) < 0.1).float(), torch.rand(4))
+    (old, last), (new, same) = run_code(GAE)["gae"](*data), run_code(text)["gae"](*data)
+    assert torch.allclose(old, new, atol=1e-6) and isinstance(same, torch.Tensor) and torch.equal(last, same)
 
 
 def test_a_function_of_numbers_is_compiled():
@@ -250,15 +277,16 @@ def test_edits_of_the_same_line_are_refused_and_differences_apply(tmp_path):
     assert (tmp_path / "f.py").read_text() == after
 
 
-def test_interventions_add_up_and_survive_the_record():
+def test_interventions_add_up_and_survive_the_record(tmp_path):
     one = Intervention("one", (("threads", {"number": 1}),), ("--a", "1"), {"X": "1"}, {"f.py": (Edit(1, 1, ("x",)),)})
     two = Intervention("two", edits={"f.py": (Edit(3, 3, ("z",)),)}, learning=True)
     both = together([one, two])
     assert both.title == "one + two" and both.learning and patched(both, {"f.py": "a\nb\nc\n"}) == {"f.py": "x\nb\nz\n"}
     assert Intervention.from_facts(json.loads(json.dumps(both.facts()))) == both
-    side = side_of(Side("s", "s", script="s.py"), both, {"f.py": "a\nb\nc\n"}, {"f.py": "/somewhere/f.py"}, "changed")
+    side = side_of(Side("s", "s", script="s.py"), both, {"f.py": "a\nb\nc\n"}, {"f.py": "/somewhere/f.py"}, tmp_path, "changed")
     wanted = json.loads(side.environment[interventions.VARIABLE])
     assert [name for name, _ in wanted] == ["threads", "source"] and side.arguments == ("--a", "1")
+    assert interventions.VARIABLE not in side.facts()["environment"]
 
 
 # -- knobs --

@@ -100,7 +100,8 @@ def test_curves_of_a_real_script(tmp_path):
         ("import shutil\nshutil.rmtree('old')\n", "deletes"),
         ("import requests\nrequests.post('u')\n", "other machines"),
         ("import wandb\nwandb.init()\n", "tracking"),
-        ("while True:\n    env.step(0)\n", "without end"),
+        ("while True:\n    for i in range(3):\n        break\n    env.step(0)\n", "without end"),
+        ("from sqlite3 import connect as c\nc('x')\n", "database"),
     ],
 )
 def test_scripts_that_should_not_be_run_again(text, why):

@@ -7,13 +7,13 @@ that the diagnosis projected. Profiles are kept in --runs, and `--again` judges 
 
 import argparse
 import json
-import subprocess
-import sys
+import shutil
 import tempfile
 import time
 import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +69,16 @@ def cases(only: list[str]) -> list[Case]:
 def profile(case: Case, runs: Path, again: bool) -> tuple[list[dict[str, Any]], float]:
     """The findings, and the seconds that it took to get them."""
     folder = runs / case.name
-    began = time.perf_counter()
     if not (again and (folder / "run.json").exists()):
         if folder.exists():
-            subprocess.run(["rm", "-rf", str(folder)], check=True)
-        options = Options(seconds=12.0, period=0.01, rest=1.0)
+            shutil.rmtree(folder)
+        options = Options(seconds=10.0, period=0.01, rest=1.0)
         profile_script(str(case.script), case.arguments, options, out=folder, quiet=True)
-    doc = diagnose.document(load(folder))
-    return doc["findings"], time.perf_counter() - began
+    run, began = load(folder), time.perf_counter()
+    found = diagnose.document(run)["findings"]
+    spent = time.perf_counter() - began
+    first, last = (datetime.fromisoformat(run.header[name]) for name in ("created", "finished"))
+    return found, spent + (last - first).total_seconds()
 
 
 def measure(case: Case, budget: float) -> tuple[float, float, float] | None:
@@ -89,7 +91,7 @@ def measure(case: Case, budget: float) -> tuple[float, float, float] | None:
             Side("planted", case.name, script=str(case.script), arguments=tuple(case.arguments)),
             Side("mended", case.name, script=str(case.mended(place)), arguments=tuple(case.fix_arguments or case.arguments)),
         ]
-        plan = compare.Plan(budget, 0.05, control=False, race=Turns(turns=4, round=budget / 3))
+        plan = compare.Plan(budget, 0.04, control=False, race=Turns(turns=4, round=budget / 3), clear=0.05)
         doc = compare.document(compare.run_race("compare", sides, plan, place / "race"))
     if not doc["ratio"]:
         console.print(f"{case.name}: {doc['error']}")
@@ -112,7 +114,9 @@ def judge(case: Case, found: list[dict[str, Any]], gain: tuple[float, float, flo
         "alarms": [f["cause"] for f in found if f["projected"]["speedup"] > ALARM] if not case.cause else [],
     }
     mine = next((finding for finding in found if finding["cause"] in right), None)
-    if mine and gain:
+    if gain and not mine:
+        row |= {"projection_right": False, "projection_near": False}
+    elif mine and gain:
         projected, (low, high) = mine["projected"]["speedup"], mine["projected"]["ci95"]
         row["projected"] = [projected, low, high]
         near = abs(projected / gain[0] - 1) <= NEAR
@@ -180,13 +184,11 @@ def main() -> None:
         found, seconds = profile(case, args.runs, args.again)
         gain = known.get(case.name) if args.no_race else measure(case, args.budget)
         rows.append(judge(case, found, gain) | {"seconds": seconds})
-        others = [row for row in last if row["script"] not in {row["script"] for row in rows}] if args.only else []
-        command = "python benchmarks/planted/score.py"
-        kept = {"command": command, "machine": machine.facts(), "summary": summary(rows), "rows": [*rows, *others]}
-        if not args.again:
-            RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+        done = {row["script"] for row in rows}
+        every = sorted([*rows, *(row for row in last if row["script"] not in done)], key=lambda row: str(row["script"]))
+        kept = {"command": "make score", "machine": machine.facts(), "summary": summary(every), "rows": every}
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     show(rows, summary(rows))
-    sys.exit(0)
 
 
 if __name__ == "__main__":

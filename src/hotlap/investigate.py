@@ -92,17 +92,18 @@ class Investigation:
 
     def _read_sources(self) -> None:
         """The user's files as they are on disk, by the names that the profile gave them."""
-        for folder in sorted(self.run.path.glob("profile-*")):
+        for folder in sorted(self.run.path.glob("profile-*/run.json")):
             with suppress(HotlapError):
-                for name in Evidence(load(folder)).codes:
+                for name, code in Evidence(load(folder.parent)).codes.items():
                     path = next((p for p in self._places(name) if p.is_file()), None)
-                    if path is not None:
-                        self.paths[name] = str(path.resolve())
-                        self.texts[name] = path.read_text()
+                    if path is not None and name not in self.texts:
+                        self.paths[name], self.texts[name] = str(path.resolve()), path.read_text()
+                        if folder.parent.name == "profile-1" and self.texts[name] != code.text:
+                            raise UsageError(f"{name} has changed since it was profiled: investigate it anew")
 
     def _places(self, name: str) -> list[Path]:
         beside = Path(self.side.script).parent if self.side.script and not self.side.module else Path()
-        return [Path(name), beside / name, beside / Path(name).name]
+        return [beside / name, beside / Path(name).name, Path(name)]
 
     # -- the course of it --
 
@@ -111,7 +112,12 @@ class Investigation:
         number = 0
         while number < MOST_PROFILES:
             number += 1
-            evidence = self.profile(number)
+            try:
+                evidence = self.profile(number)
+            except TargetFailed:
+                if number == 1:
+                    raise
+                break  # with what was accepted it ends too soon, or fails: the rest can still be measured
             if not self._may_go_on(evidence):
                 return
             planned = self.plan(evidence, number)
@@ -136,17 +142,20 @@ class Investigation:
             raise TargetFailed("nothing could be measured: see the profile in the record")
         if self.side.system or self.settings.rerun:
             return True
-        reasons = safety.reasons({name: Code(text) for name, text in self.texts.items()})
+        codes = {name: Code(text) for name, text in self.texts.items()}
+        if self.side.script and not self.side.module:
+            codes[self.side.target] = Code(Path(self.side.script).read_text(errors="replace"))
+        reasons = safety.reasons(codes) if codes else ["its code could not be read"]
+        self._save(unsafe=reasons)
         if reasons:
-            self._save(unsafe=reasons)
-            if "plan" not in self.run.header:
-                self.plan(evidence, 1)
+            self._knobs = []  # not even --help
+            self.plan(evidence, 1)
         return not reasons
 
     def profile(self, number: int) -> Evidence:
         """The target with all that is accepted so far, profiled."""
         folder = self.run.path / f"profile-{number}"
-        if not (folder / "run.json").exists() or load(folder).header["status"] in ("running", "failed"):
+        if not (folder / "run.json").exists() or load(folder).header["status"] in ("running", "failed", "interrupted"):
             self._progress("profiling" if number == 1 else "profiling again, with what was accepted")
             if folder.exists():
                 shutil.rmtree(folder)
@@ -175,7 +184,7 @@ class Investigation:
         profile_script(side.script, list(side.arguments), PROFILE, side.module, folder, environment=side.environment, log=log)
 
     def _side(self, intervention: Intervention, name: str) -> Side:
-        return side_of(self.side, intervention, self.texts, self.paths, name)
+        return side_of(self.side, intervention, self.texts, self.paths, self.run.path / "texts", name)
 
     # -- hypotheses --
 
@@ -373,9 +382,12 @@ class Investigation:
         safe = [one for one in self.accepted if not one.learning]
         repeatable = True
         try:
-            if safe:
+            found["safe"] = self.run.header.get("losses")
+            if safe and not found["safe"]:
                 self._progress("the first losses, before and after")
                 found["safe"] = learning.same_losses(original, self._side(together(safe), "changed"), folder)
+                self._save(losses=found["safe"])
+            if found["safe"]:
                 repeatable = found["safe"]["verdict"] == learning.SAME
             if any(one.learning for one in self.accepted) or not repeatable:
                 seconds = max(30.0, self.left() * 0.9)
@@ -416,20 +428,28 @@ def investigate(run: Run, side: Side, settings: Settings, on_progress: OnProgres
     return run
 
 
-def resume(path: str, side_of_run: Callable[[str], Side]) -> tuple[Run, Side, Settings]:
-    """An investigation that was interrupted, to go on with."""
+def resume(path: str, side_of_run: Callable[[str], Side], rerun: bool = False) -> tuple[Run, Side, Settings]:
+    """An investigation that was interrupted, planned only, or refused, to go on with."""
     run = load(path)
     if run.header["verb"] != "investigate":
         raise UsageError(f"{path} is a {run.header['verb']}, not an investigation")
     if run.is_running:
         raise RecordError(f"{path} is still being written by process {run.header['process']['pid']}")
     settings = run.header["config"]["settings"]
+    settings |= {"dry": False, "rerun": settings["rerun"] or rerun, "knobs": tuple(settings["knobs"])}
+    side = side_of_run(run.header["command"])
+    run.header.pop("error", None)
     run.update(status="running", process=this_process())
-    return run, side_of_run(run.header["command"]), Settings(**{**settings, "knobs": tuple(settings["knobs"])})
+    return run, side, Settings(**settings)
 
 
 def files_of(run: Run, texts: Mapping[str, str], paths: Mapping[str, str], allow_learning: bool) -> dict[str, str]:
     """What `--apply` writes: a unified diff, an environment file, the arguments to add; whatever there is to write."""
+    checked = run.header.get("learning") or {}
+    verdicts = [(checked.get(name) or {}).get("verdict") for name in ("safe", "all")]
+    differs = verdicts[0] not in (None, learning.SAME)  # what was thought to leave learning alone does not
+    if differs and not allow_learning:
+        return {}
     chosen = [
         Intervention.from_facts(h["intervention"])
         for h in run.header["hypotheses"]
@@ -437,6 +457,8 @@ def files_of(run: Run, texts: Mapping[str, str], paths: Mapping[str, str], allow
     ]
     whole = together(one for one in chosen if one.is_patch)
     found: dict[str, str] = {}
+    if rest := [f"{one.title}\n" for one in chosen if not one.is_patch]:
+        found["hotlap.todo"] = "Measured and accepted, and yours to write:\n" + "".join(rest)
     names = {file: os.path.relpath(paths[file]) for file in whole.edits}
     patch = "".join(diff(names[file], texts[file], apply(texts[file], edits)) for file, edits in whole.edits.items())
     if patch:

@@ -12,11 +12,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from hotlap import stats
 from hotlap.errors import TargetFailed
@@ -40,9 +41,12 @@ class Curve:
     returns: list[float]
     losses: list[float]
 
+    def late(self, until: float) -> list[float]:
+        """Returns of episodes that ended in the last quarter of the steps."""
+        return [r for s, r in zip(self.steps, self.returns, strict=True) if until * (1 - LAST) < s <= until]
+
     def score(self, until: float) -> float | None:
-        """The mean return of episodes that ended in the last quarter of the steps."""
-        late = [r for s, r in zip(self.steps, self.returns, strict=True) if until * (1 - LAST) < s <= until]
+        late = self.late(until)
         return float(np.mean(late)) if late else None
 
     def start(self, until: float) -> float | None:
@@ -83,8 +87,7 @@ def run_curve(
     path = folder / f"{name}.json"
     path.write_text(json.dumps(spec))
     environment = {**os.environ, **side.environment}
-    if seed:
-        environment[VARIABLE] = json.dumps([["seed", {"offset": seed}], *json.loads(environment.get(VARIABLE, "[]"))])
+    environment[VARIABLE] = json.dumps([["seed", {"offset": seed}], *json.loads(environment.get(VARIABLE, "[]"))])
     command = [sys.executable, "-m", "hotlap.probe.curve", str(path), *side.arguments]
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -92,13 +95,13 @@ def run_curve(
         )
         try:
             code = process.wait(timeout=seconds + 120)
-        except subprocess.TimeoutExpired:
-            code = -1
+        except subprocess.TimeoutExpired:  # it makes no steps that hotlap sees; what there is counts
+            code = 0
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # workers that outlived it, or all of it
             process.wait()
-    path.unlink()  # it holds paths of this machine
+            path.unlink(missing_ok=True)  # it holds paths of this machine
     if code:
         last = log.read_text(errors="replace").strip().splitlines()[-1:]
         raise TargetFailed(f"{side.name} failed while its learning was checked: {' '.join(last)[:200]}")
@@ -152,7 +155,7 @@ def compare_curves(base: Sequence[Curve], changed: Sequence[Curve], margin: floa
     if not pairs:
         return found | {"verdict": UNCLEAR, "difference": None, "ci95": None, "margin": None, "time_to_level": None}
     learned = float(np.mean([a for a, _ in pairs])) - float(np.mean(starts))
-    spreads = [float(np.std(curve.returns)) for curve in base if len(curve.returns) > 1]
+    spreads = [float(np.std(late)) for curve in base if len(late := curve.late(until)) > 1]
     spread = float(np.median(spreads)) if spreads else 0.0
     allowed = margin * max(abs(learned), spread)
     differences = [b - a for a, b in pairs]
@@ -165,7 +168,7 @@ def compare_curves(base: Sequence[Curve], changed: Sequence[Curve], margin: floa
     return found | {
         "verdict": verdict,
         "difference": value,
-        "ci95": [low, high],
+        "ci95": [low, high] if np.isfinite(low) else None,
         "margin": allowed,
         "learned": learned,
         "level": level,
@@ -174,14 +177,15 @@ def compare_curves(base: Sequence[Curve], changed: Sequence[Curve], margin: floa
 
 
 def _seed_interval(differences: Sequence[float], noise: float) -> tuple[float, float]:
-    """Interval of the mean difference over seeds: a bootstrap of many, Student's of few; of one, the noise of its episodes."""
-    if len(differences) > 7:
+    """Interval of the mean difference over seeds: a bootstrap of many, Student's of few; one says nothing about others."""
+    number = len(differences)
+    if number > 7:
         return stats.bootstrap_interval(differences)
-    if len(differences) == 1:
-        return differences[0] - 4 * noise, differences[0] + 4 * noise
-    effect = stats.rounds_effect([[value] for value in differences])
-    width = max((effect.high - effect.low) / 2, 2 * noise / np.sqrt(len(differences)))
-    return effect.value - float(width), effect.value + float(width)
+    if number == 1:
+        return -np.inf, np.inf
+    mean, error = float(np.mean(differences)), max(float(np.std(differences, ddof=1)), noise) / number**0.5
+    width = float(stdtrit(number - 1, 0.975)) * error
+    return mean - width, mean + width
 
 
 def check_returns(
@@ -204,7 +208,3 @@ def check_returns(
         curves[0].append(first)
         curves[1].append(run_curve(changed, folder, f"changed-{seed}", seed, steps=steps, seconds=each))
     return compare_curves(*curves)
-
-
-def named(side: Side, name: str) -> Side:
-    return replace(side, name=name)

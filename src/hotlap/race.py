@@ -48,7 +48,7 @@ class Side:
             "target": self.target,
             **shown,
             "arguments": list(self.arguments),
-            "environment": self.environment,
+            "environment": {name: value for name, value in self.environment.items() if name != "HOTLAP_INTERVENE"},
             "env_only": self.env_only,
             "algorithm": self.algorithm,
         }

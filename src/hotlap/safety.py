@@ -21,9 +21,11 @@ def reasons(codes: Mapping[str, Code]) -> list[str]:
     """Why a script should not be run again without asking; none if nothing speaks against it."""
     found: list[str] = []
     for name, code in codes.items():
+        aliases = _aliases(code)
         for node in ast.walk(code.tree):
             if isinstance(node, ast.Call):
-                called = ast.unparse(node.func)
+                first, dot, rest = ast.unparse(node.func).partition(".")
+                called = aliases.get(first, first) + dot + rest
                 found += [
                     f"{name}:{node.lineno} {why} ({called})"
                     for pattern, why in _ELSEWHERE.items()
@@ -40,5 +42,24 @@ def reasons(codes: Mapping[str, Code]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def _aliases(code: Code) -> dict[str, str]:
+    """What names stand for: `from sqlite3 import connect`, `import shutil as sh`."""
+    found: dict[str, str] = {}
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.asname: alias.name for alias in node.names if alias.asname}
+    return found
+
+
 def _leaves(loop: ast.While) -> bool:
-    return any(isinstance(node, ast.Break | ast.Return | ast.Raise) for node in ast.walk(loop))
+    """Whether the loop itself can be left; a break of a loop inside it leaves only that."""
+    waiting: list[ast.AST] = list(loop.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Break | ast.Return | ast.Raise):
+            return True
+        if not isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)
+    return False

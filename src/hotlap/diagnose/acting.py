@@ -1,6 +1,6 @@
 """Rules about choosing actions."""
 
-from hotlap.diagnose.evidence import ACT, LOSS, STEP, Evidence, Look
+from hotlap.diagnose.evidence import ACT, LOSS, STEP, Evidence, Frame, Look
 from hotlap.diagnose.finding import Finding, Saved
 from hotlap.probe.timeline import FORWARDS, GRADIENT_FORWARDS, STORE
 from hotlap.report import units
@@ -37,7 +37,16 @@ def grad_in_rollout(e: Evidence) -> Finding | None:
         f"{units.share(share)} of the time, and the loss runs the network again.",
     )
     acting = lambda look: look.stage == ACT  # noqa: E731
-    return Finding("grad-in-rollout", ACT, said, Saved(0.3 * share, 0.1 * share, 0.55 * share), e.where(acting))
+    where = e.where(acting, lambda look: _calls_network(e, look))
+    return Finding("grad-in-rollout", ACT, said, Saved(0.3 * share, 0.1 * share, 0.55 * share), where)
+
+
+def _calls_network(e: Evidence, look: Look) -> Frame | None:
+    """The innermost line of the user's code that acts and does not learn: not inside the network, which does both."""
+    for frame in reversed(look.frames):
+        if frame.own and frame.name != "forward" and (frame.file, frame.line) not in e.learning_lines:
+            return frame
+    return None
 
 
 def dist_validate(e: Evidence) -> Finding | None:
@@ -65,7 +74,7 @@ def too_few_envs(e: Evidence) -> Finding | None:
     n = max(e.envs_per_call, 1.0)
     part = 1 - n / MANY
     saved = Saved(share * part * 0.85, share * part * 0.5, (share + 0.6 * e.own_share(STEP)) * part)
-    if saved.value < 0.05:
+    if saved.value < 0.15:
         return None
     said = (
         f"One call of the network serves {n:.0f} environment{'s' if n > 1.5 else ''}; acting and storing take "

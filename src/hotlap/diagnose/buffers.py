@@ -23,7 +23,7 @@ def push_item(e: Evidence) -> Finding | None:
         if look.stage not in (STORE, stages.SAMPLE):  # where updates follow at once, only the code tells the two apart
             return False
         for frame in look.frames:
-            if frame.own and (loops := _runs_over_envs(e, frame)):
+            if frame.own and (loops := _inner_loops(e, frame)):
                 reads = bool(_READS.search(e.codes[frame.file].source(loops[-1])))
                 if reads or look.stage == STORE:
                     return True
@@ -40,10 +40,12 @@ def push_item(e: Evidence) -> Finding | None:
     return Finding("push-item-sync", STORE, tuple(said), e.seen(share, 0.75, 1.0, 0.92), e.where(pushing))
 
 
-def _runs_over_envs(e: Evidence, frame: Frame) -> list[ast.AST]:
-    """The loops around a line, if the innermost is one over environments: inside the loop over steps."""
+def _inner_loops(e: Evidence, frame: Frame) -> list[ast.AST]:
+    """The loops around a line, if there is one inside the loop over steps: over environments, or over a batch."""
     loops = e.loops(frame)
-    return loops if len(loops) >= 2 and isinstance(loops[-1], ast.For | ast.ListComp | ast.GeneratorExp) else []
+    if len(loops) < 2 or not isinstance(loops[-1], ast.For | ast.ListComp | ast.GeneratorExp):
+        return []
+    return [] if ".step(" in e.codes[frame.file].source(loops[-1]) else loops  # that is the loop over steps
 
 
 def deque_sampling(e: Evidence) -> Finding | None:
@@ -81,13 +83,16 @@ def _indexes_deque(e: Evidence, look: Look) -> bool:
 
 
 def python_tree(e: Evidence) -> Finding | None:
-    """Samples in loops or recursions of functions that deal with trees or priorities."""
+    """Samples in loops or recursions of functions that deal with trees or priorities, called for one element at a time."""
 
     def walking(look: Look) -> bool:
-        return any(
-            frame.own and _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(look))
-            for frame in look.frames
-        ) and not look.stage.startswith("collect/env")
+        if look.stage.startswith("collect/env"):
+            return False
+        own = [frame for frame in look.frames if frame.own]
+        for place, frame in enumerate(own):
+            if _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(look)):
+                return any(_inner_loops(e, caller) for caller in own[:place])  # once for each element of a batch
+        return False
 
     share = e.time_in(walking)
     if share < 0.05:

@@ -58,7 +58,9 @@ def deepcopy(e: Evidence) -> Finding | None:
     """Samples inside `copy.deepcopy`."""
 
     def copying(look: Look) -> bool:
-        return any(frame.name == "deepcopy" and frame.file.endswith("copy.py") for frame in look.frames)
+        """Called by the user's own code: what a library copies is its own affair."""
+        names = [frame.name == "deepcopy" and frame.file.endswith("copy.py") for frame in look.frames]
+        return True in names[1:] and look.frames[names.index(True) - 1].own
 
     share = e.time_in(copying)
     if share < 0.03:
@@ -132,6 +134,8 @@ def python_loop(e: Evidence) -> Finding | None:
 
     def looping(look: Look) -> bool:
         if look.stage not in ENVIRONMENT:
+            return False
+        if look.native > 0.5 * look.seconds:  # the loop waits for a library that does the work
             return False
         below = [frame for frame in look.below_step() if frame.own]
         names = [(frame.file, frame.name) for frame in below]

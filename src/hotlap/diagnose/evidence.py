@@ -171,26 +171,36 @@ class Evidence:
 
     # -- growth --
 
-    def series(self, paths: Sequence[str], per: str = ENV_STEPS) -> tuple[np.ndarray, np.ndarray]:
-        """Seconds per unit of work in some stages, and the time of each window, warm-up left out."""
-        lines = [s for s in self.samples if s.counts.get(per)]
-        cost = [sum(s.own.get(path, 0) for path in paths) * 1e-9 / s.counts[per] for s in lines]
-        return np.array([s.start * 1e-9 for s in lines]), np.array(cost)
+    def pace(self, paths: Sequence[str], per: str = ENV_STEPS) -> np.ndarray:
+        """The cost of some stages per unit of work, window by window since learning began, relative to that of the others.
+
+        What slows everything down is the machine; it cancels out.
+        """
+        lines = [line.sample for line in self.run.lines if line.phase in ("warmup", "measured", "train")]
+        found = []
+        for sample in lines:
+            mine = sum(sample.own.get(path, 0) for path in paths)
+            rest = sum(sample.own.values()) - mine
+            if sample.counts.get(per) and sample.counts.get(UPDATES) and mine and rest:
+                found.append(mine / rest)
+        return np.array(found)
 
     def growth(self, paths: Sequence[str], per: str = ENV_STEPS) -> float:
-        """By which factor stages' cost grew from the first fifth of the run to the last, beyond that of the others; or 1."""
-        when, cost = self.series(paths, per)
-        if len(cost) < 8 or np.ptp(cost) <= 1e-9 * cost.max() or spearmanr(when, cost).statistic < 0.6:
+        """By which factor stages' pace grew from the first fifth of the run to the last; 1 if it did not, for sure."""
+        pace = self.pace(paths, per)
+        if len(pace) < 8 or np.ptp(pace) <= 1e-9 * pace.max() or spearmanr(np.arange(len(pace)), pace).statistic < 0.6:
             return 1.0
-        others = [path for path in self.doc["stages"] if path not in (*paths, stages.UNATTRIBUTED)]
-        _, rest = self.series(others, per)
-        fifth = max(2, len(cost) // 5)
+        fifth = max(2, len(pace) // 5)
+        return max(1.0, float(np.median(pace[-fifth:]) / np.median(pace[:fifth])))
 
-        def grown(costs: np.ndarray) -> float:
-            early, late = float(np.median(costs[:fifth])), float(np.median(costs[-fifth:]))
-            return late / early if early > 0 else 1.0
-
-        return max(1.0, grown(cost) / max(1.0, grown(rest)))  # what slowed everything down is the machine, or noise
+    def swing(self, paths: Sequence[str]) -> float:
+        """By which factor stages' pace goes up and down over many windows, slowly enough to be no noise; 1 if it does not."""
+        pace = self.pace(paths)
+        if len(pace) < 8 or np.ptp(pace) <= 1e-9 * pace.max():
+            return 1.0
+        smooth = float(np.corrcoef(pace[:-1], pace[1:])[0, 1])
+        low, high = np.percentile(pace, [10, 90])
+        return float(high / low) if smooth > 0.3 and low > 0 else 1.0
 
     @cached_property
     def memory_growth(self) -> float:
@@ -252,6 +262,12 @@ class Evidence:
             if test(look) and (found := frame(look)) is not None:
                 times[f"{found.file}:{found.line}"] += self.weight(look)
         return max(times, key=lambda place: times[place]) if times else None
+
+    @cached_property
+    def learning_lines(self) -> set[tuple[str, int]]:
+        """Lines of the user's code that learning passes through."""
+        looks = [look for look in self.looks if look.stage.startswith((stages.UPDATE, stages.SAMPLE))]
+        return {(frame.file, frame.line) for look in looks for frame in look.frames if frame.own}
 
     # -- code --
 

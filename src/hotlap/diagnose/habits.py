@@ -8,7 +8,9 @@ from hotlap.diagnose.finding import Finding, Saved
 from hotlap.probe.usage import FORCED
 from hotlap.report import units
 
-_WRITES = re.compile(r"\.(write|writerow|writelines|flush|add_scalar|add_scalars|info|debug|log|dump)\(|\bprint\(|fsync\(")
+_WRITES = re.compile(
+    r"\.(write|writerow|writelines|flush|add_scalar|add_scalars|info|debug|dump)\(|\b(wandb|logger|run)\.log\(|\bprint\(|fsync\("
+)
 
 
 def torch_threads(e: Evidence) -> Finding | None:
@@ -123,6 +125,8 @@ def checkpoint(e: Evidence) -> Finding | None:
     names = ("dump", "dumps", "save", "savez", "save_replay_buffer", "save_to_pkl")
 
     def saving(look: Look) -> bool:
+        if look.stage.startswith(stages.COLLECT):  # messages to workers are packed too
+            return False
         return look.stage == stages.CHECKPOINT or any(frame.name in names and not frame.own for frame in look.frames)
 
     share = max(e.own_share(stages.CHECKPOINT), e.time_in(saving))

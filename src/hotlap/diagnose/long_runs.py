@@ -41,9 +41,9 @@ def _never_cleared(e: Evidence) -> str | None:
         for node in code.walk(ast.ClassDef):
             assert isinstance(node, ast.ClassDef)
             methods = {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
-            if "step" not in methods:
+            if not {"step", "reset"} <= methods.keys():
                 continue
-            reset = ast.unparse(methods["reset"]) if "reset" in methods else ""
+            reset = ast.unparse(methods["reset"])
             for method in methods.values():
                 for part in ast.walk(method):
                     owner = _grows(part)
@@ -106,11 +106,12 @@ def graph_retention(e: Evidence) -> Finding | None:
 def _kept_graph(e: Evidence) -> str | None:
     """file:line where a loss or value is stored with its graph: appended or summed up, neither read nor detached."""
     for name, code in e.codes.items():
-        losses = {
-            ast.unparse(call.func.value)
+        learned = [
+            (call.func.value.id, code.function(call.lineno))
             for call in ast.walk(code.tree)
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
-        }
+            if isinstance(call.func.value, ast.Name)
+        ]
         for node in ast.walk(code.tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append" and node.args:
                 stored = node.args[0]
@@ -118,6 +119,7 @@ def _kept_graph(e: Evidence) -> str | None:
                 stored = node.value
             else:
                 continue
+            losses = {loss for loss, function in learned if function is code.function(node.lineno)}
             if isinstance(stored, ast.Name | ast.BinOp | ast.Attribute) and any(
                 isinstance(part, ast.Name) and part.id in losses for part in ast.walk(stored)
             ):
@@ -126,12 +128,15 @@ def _kept_graph(e: Evidence) -> str | None:
 
 
 def harder_states(e: Evidence) -> Finding | None:
-    """Steps get slower with time, and nothing piles up."""
-    grown = e.growth((STEP, RESET, WAIT))
-    if grown < GROWN or e.own_share(STEP, RESET, WAIT) < 0.1:
+    """Steps get slower with time, or slower and faster again, and nothing piles up."""
+    grown, swings = e.growth((STEP, RESET, WAIT)), e.swing((STEP, RESET, WAIT))
+    if (grown < GROWN and swings < 2) or e.own_share(STEP, RESET, WAIT) < 0.1:
         return None
     before, after = e.episode_lengths()
-    said = [f"A step of the environment takes {grown:.1f} times as long at the end of the run as at its start."]
+    if grown >= GROWN:
+        said = [f"A step of the environment takes {grown:.1f} times as long at the end of the run as at its start."]
+    else:
+        said = [f"The cost of a step goes up and down by a factor of {swings:.1f} during the run: it follows the state."]
     if before and after > 1.1 * before:
         said.append(f"Episodes grew from {before:.0f} to {after:.0f} steps: the states are others.")
     said.append("Nothing piles up that reset would have to clear.")

@@ -69,11 +69,12 @@ def rnn_loop(e: Evidence) -> Finding | None:
 
 
 def _loop_over_time(e: Evidence, frame: Frame) -> bool:
-    """Whether the line that calls the layer is repeated by a loop that selects one time step: x[:, t]."""
+    """Whether the line that calls the layer is repeated by a loop over single time steps: x[:, t], or x[None] of each x."""
     for loop in e.loops(frame)[-1:]:
-        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and "range(" in ast.unparse(loop.iter):
-            name = loop.target.id
-            if any(isinstance(node, ast.Subscript) and _selects(node.slice, name) for node in ast.walk(loop)):
+        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
+            name, text = loop.target.id, ast.unparse(loop)
+            selected = any(isinstance(node, ast.Subscript) and _selects(node.slice, name) for node in ast.walk(loop))
+            if ("range(" in ast.unparse(loop.iter) and selected) or f"{name}[None]" in text or f"{name}.unsqueeze(" in text:
                 return True
     return False
 
@@ -129,9 +130,7 @@ def float64(e: Evidence) -> Finding | None:
 def tiny_minibatch(e: Evidence) -> Finding | None:
     """Minibatches below 150 rows, whose updates take most of the time, of which arithmetic needs little."""
     batch, share = e.minibatch, e.update_share
-    if not 0 < batch < 0.6 * GOOD_BATCH or share < 0.25 or (not e.is_on_policy and e.updates <= e.act_calls):
-        return None
-    if not e.is_on_policy:
+    if not e.is_on_policy or not 0 < batch < 0.6 * GOOD_BATCH or share < 0.25 or not e.env_steps:
         return None
     compute = e.compute_share()
     overhead = 0.9 if compute is None else max(0.0, 1 - compute)
@@ -155,7 +154,7 @@ def utd(e: Evidence) -> Finding | None:
     if e.is_on_policy or not e.act_calls or share < 0.5:
         return None
     per_call, per_step = e.updates / e.act_calls, e.updates / e.env_steps if e.env_steps else 0.0
-    if per_call < 3 and per_step < 0.9:
+    if per_call < 3:
         return None
     times = 8.0 if per_call >= 8 else 4.0 if per_call >= 4 else 2.0
     part = 1 - 1 / times

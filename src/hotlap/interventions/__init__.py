@@ -45,7 +45,7 @@ Wanted = Sequence[tuple[str, dict[str, Any]]]
 
 def variable(wanted: Wanted) -> dict[str, str]:
     """The environment of a process that should make these changes."""
-    return {VARIABLE: json.dumps([[name, options] for name, options in wanted])} if wanted else {}
+    return {VARIABLE: json.dumps([[name, options] for name, options in wanted])}
 
 
 @contextmanager

@@ -1,7 +1,11 @@
 """An intervention as it is planned, listed, tried and written down."""
 
+import hashlib
+import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from hotlap.interventions import variable
@@ -79,10 +83,18 @@ def patched(intervention: Intervention, texts: Mapping[str, str]) -> dict[str, s
     return {file: apply(texts[file], edits) for file, edits in intervention.edits.items()}
 
 
-def side_of(base: Side, intervention: Intervention, texts: Mapping[str, str], paths: Mapping[str, str], name: str) -> Side:
-    """The target with an intervention made. `texts` are the user's files, `paths` where they lie."""
-    files = {paths[file]: text for file, text in patched(intervention, texts).items()}
-    changes = [*intervention.changes, *([("source", {"files": files})] if files else [])]
+def side_of(
+    base: Side, intervention: Intervention, texts: Mapping[str, str], paths: Mapping[str, str], folder: Path, name: str
+) -> Side:
+    """The target with an intervention made. `texts` are the user's files, `paths` where they lie; `folder` gets new ones."""
+    files = {os.path.relpath(paths[file]): text for file, text in patched(intervention, texts).items()}
+    changes = [*intervention.changes]
+    if files:
+        content = json.dumps(files, indent=1)
+        place = folder / f"text-{hashlib.sha256(content.encode()).hexdigest()[:12]}.json"
+        folder.mkdir(parents=True, exist_ok=True)
+        place.write_text(content)
+        changes.append(("source", {"texts_in": str(place)}))
     return replace(
         base,
         name=name,

@@ -78,7 +78,7 @@ def _in_code(code: Code) -> list[tuple[str, str | None]]:
 
 
 def find(knobs: Sequence[Knob], name: str) -> Knob | None:
-    """The flag whose name is like this."""
+    """The first flag whose name is like this."""
     return next((knob for knob in knobs if re.search(name, knob.flag.strip("-").replace("-", "_"), re.IGNORECASE)), None)
 
 

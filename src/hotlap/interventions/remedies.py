@@ -22,10 +22,6 @@ class Context:
     codes: Mapping[str, Code]  # the files as they are now
     knobs: Sequence[Knob]
 
-    @property
-    def cores(self) -> int:
-        return max(1, int(self.evidence.cores))
-
     def edited(
         self, finding: Finding, title: str, edit: Callable[[Code, int], Edits], bound: bool = False
     ) -> list[Intervention]:
@@ -55,8 +51,8 @@ class Context:
 Remedy = Callable[[Context, Finding], list[Intervention]]
 
 
-def switch(title: str, name: str, **options: object) -> Intervention:
-    return Intervention(title, ((name, options),))
+def switch(title: str, name: str, bound: bool = False, **options: object) -> Intervention:
+    return Intervention(title, ((name, options),), bound=bound)
 
 
 def _recorded(c: Context, f: Finding) -> list[Intervention]:
@@ -76,11 +72,11 @@ def python_loop(c: Context, f: Finding) -> list[Intervention]:
 
 
 def sleep(c: Context, f: Finding) -> list[Intervention]:
-    return [*c.edited(f, "without the sleep", rewrite.left_out), switch("time.sleep skipped", "sleep-off")]
+    return [*c.edited(f, "without the sleep", rewrite.left_out), switch("time.sleep skipped", "sleep-off", bound=True)]
 
 
 def render(c: Context, f: Finding) -> list[Intervention]:
-    return [switch("nothing is drawn", "render-off")]
+    return [switch("nothing is drawn", "render-off", bound=True)]
 
 
 def wrappers(c: Context, f: Finding) -> list[Intervention]:
@@ -94,7 +90,7 @@ def wrappers(c: Context, f: Finding) -> list[Intervention]:
 
 
 def payload(c: Context, f: Finding) -> list[Intervention]:
-    return [Intervention("infos are empty", (("infos-empty", {}),), bound=True), *one_process(c, f)]
+    return [*one_process(c, f), Intervention("infos are empty", (("infos-empty", {}),), bound=True)]
 
 
 def one_process(c: Context, f: Finding) -> list[Intervention]:
@@ -107,10 +103,6 @@ def worker_processes(c: Context, f: Finding) -> list[Intervention]:
     names = {"DummyVecEnv": "SubprocVecEnv", "SyncVectorEnv": "AsyncVectorEnv", "SerialEnv": "ParallelEnv"}
     patch = c.edited_all("environments in worker processes", lambda code: rewrite.renamed(code, names))
     return patch or [switch("environments in worker processes", "workers")]
-
-
-def fewer_workers(c: Context, f: Finding) -> list[Intervention]:
-    return one_process(c, f)
 
 
 def no_grad(c: Context, f: Finding) -> list[Intervention]:
@@ -133,6 +125,10 @@ def list_to_tensor(c: Context, f: Finding) -> list[Intervention]:
     return c.edited(f, "lists become arrays first", rewrite.stacked_tensor)
 
 
+def gae_loop(c: Context, f: Finding) -> list[Intervention]:
+    return [*c.edited(f, "the loop over numpy's views", rewrite.numpy_loop), *skipped_loop(c, f)]
+
+
 def skipped_loop(c: Context, f: Finding) -> list[Intervention]:
     return c.edited(f, "the loop skipped", rewrite.skipped_loop, bound=True)
 
@@ -144,16 +140,23 @@ def anomaly_off(c: Context, f: Finding) -> list[Intervention]:
 
 
 def param_loops(c: Context, f: Finding) -> list[Intervention]:
-    return [*skipped_loop(c, f), switch("optimizers take all tensors at once", "foreach")]
+    return [switch("optimizers take all tensors at once", "foreach"), *skipped_loop(c, f)]
 
 
 def float32(c: Context, f: Finding) -> list[Intervention]:
-    return c.edited_all("float32", rewrite.float32) or [switch("float32", "float32")]
+    changed = Intervention("float32", (("float32", {}),), learning=True)
+    return [*c.edited_all("float32", rewrite.float32, learning=True), changed]
 
 
 def minibatch(c: Context, f: Finding) -> list[Intervention]:
     old, times = f.numbers.get("minibatch", 0.0), f.numbers.get("times", 4.0)
-    return c.scaled(r"mini_?batch|batch_?size", round(old), _power(old * times)) if old else []
+    if not old:
+        return []
+    number = find(c.knobs, r"^(num|n)_?mini_?batch")
+    if number and (number.default or "").isdigit():  # so many minibatches: fewer are larger
+        new = max(1, int(number.default or 1) // round(times))
+        return [Intervention(f"{number.flag} {new} instead of {number.default}", arguments=number.set(new), learning=True)]
+    return c.scaled(r"^(?!num_|n_)\w*(mini_?batch|batch_?size)", round(old), _power(old * times))
 
 
 def _power(value: float) -> int:
@@ -212,8 +215,10 @@ def threads(c: Context, f: Finding) -> list[Intervention]:
     if f.stage == "collect/wait":
         variables = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         return [Intervention("one thread per process", environment=variables)]
-    patch = c.edited_all("one thread for torch", lambda code: rewrite.threads(code, 1))
-    return [*patch[:1], switch("one thread for torch", "threads", number=1)]
+    number = 1 if f.cause == "torch-oversubscribe" else max(1, int(c.evidence.cores))
+    title = f"{number} thread{'s' if number > 1 else ''} for torch"
+    patch = c.edited_all(title, lambda code: rewrite.threads(code, number))
+    return [*patch[:1], switch(title, "threads", number=number)]
 
 
 def cv2(c: Context, f: Finding) -> list[Intervention]:
@@ -224,7 +229,7 @@ def quiet(c: Context, f: Finding) -> list[Intervention]:
     return [
         *c.edited(f, "logging ten times rarer", rewrite.rarer_condition),
         *c.edited(f, "without that line", rewrite.left_out),
-        switch("loggers write nothing", "logs-off"),
+        switch("loggers write nothing", "logs-off", bound=True),
     ]
 
 
@@ -232,12 +237,19 @@ def evaluate(c: Context, f: Finding) -> list[Intervention]:
     return [
         *c.edited(f, "evaluation ten times rarer", rewrite.rarer_condition),
         *c.edited(f, f"{_function(c, f)} ten times rarer", rewrite.rarer, bound=True),
-        switch("evaluation ten times rarer", "evaluation-rarer", times=10),
+        *c.edited_all(
+            "evaluation ten times rarer",
+            lambda code: rewrite.number(code, r"eval_(freq|every|interval)", None, lambda n: f"{n} * 10"),
+        ),
+        switch("evaluation ten times rarer", "evaluation-rarer", bound=True, times=10),
     ]
 
 
 def checkpoint(c: Context, f: Finding) -> list[Intervention]:
-    return [*c.edited(f, "saving ten times rarer", rewrite.rarer_condition), switch("nothing is saved", "checkpoints-off")]
+    return [
+        *c.edited(f, "saving ten times rarer", rewrite.rarer_condition),
+        switch("nothing is saved", "checkpoints-off", bound=True),
+    ]
 
 
 def detached(c: Context, f: Finding) -> list[Intervention]:
@@ -245,7 +257,7 @@ def detached(c: Context, f: Finding) -> list[Intervention]:
 
 
 def flush_off(c: Context, f: Finding) -> list[Intervention]:
-    return [*c.edited(f, "without that line", rewrite.left_out), switch("memory is left alone", "flush-off")]
+    return [*c.edited(f, "without that line", rewrite.left_out), switch("memory is left alone", "flush-off", bound=True)]
 
 
 def on_cpu(c: Context, f: Finding) -> list[Intervention]:
@@ -283,7 +295,7 @@ REMEDIES: dict[str, Remedy] = {
     "cv2-threads": cv2,
     "vec-straggler": one_process,
     "subproc-cheap-env": one_process,
-    "env-oversubscribe": fewer_workers,
+    "env-oversubscribe": one_process,
     "serial-heavy-env": worker_processes,
     "actor-learner-cores": pinned,
     "gpu-tiny-policy": on_cpu,
@@ -293,7 +305,7 @@ REMEDIES: dict[str, Remedy] = {
     "deque-sampling": _recorded,
     "per-python-tree": _recorded,
     "list-to-tensor": list_to_tensor,
-    "gae-loop": skipped_loop,
+    "gae-loop": gae_loop,
     "anomaly-on": anomaly_off,
     "recompile-churn": compile_off,
     "compile-unamortized": compile_off,

@@ -39,11 +39,12 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
             raise Overlap(f"two changes of line {later.first}")
     for edit in ordered:
         lines[edit.first - 1 : edit.last] = edit.lines
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + ("\n" if text.endswith("\n") or not text else "")
 
 
 def diff(name: str, before: str, after: str) -> str:
-    return "".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"a/{name}", f"b/{name}"))
+    lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"a/{name}", f"b/{name}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _indent(line: str) -> str:
@@ -100,21 +101,36 @@ def hoisted_items(code: Code, line: int) -> Edits:
     target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target
     if not isinstance(target, ast.Name):
         return []
-    changed = {ast.unparse(t) for node in ast.walk(loop) if isinstance(node, ast.Assign) for t in node.targets}
+    changed = _changed_in(loop)
     swaps: list[tuple[ast.AST, str]] = []
     made: dict[str, str] = {}
     for node in ast.walk(loop):
         found = _read_of_row(node, target.id)
-        if found is None or found[0] in changed:
+        if found is None or changed & {part.id for part in ast.walk(ast.parse(found[0])) if isinstance(part, ast.Name)}:
             continue
         tensor, whole = found
         name = re.sub(r"\W+", "_", tensor).strip("_") + ("_values" if whole == "tolist" else "_rows")
-        made[name] = f"{name} = {tensor}.tolist()" if whole == "tolist" else f"{name} = {tensor}.detach().cpu().numpy()"
+        made[name] = (
+            f"{name} = {tensor}.reshape(-1).tolist()" if whole == "tolist" else f"{name} = {tensor}.detach().cpu().numpy()"
+        )
         swaps.append((node, f"{name}[{target.id}]"))
     if not swaps:
         return []
     space = _indent(code.lines[loop.lineno - 1])
     return [Edit(loop.lineno, loop.lineno - 1, tuple(space + text for text in made.values())), *_swap(code, swaps)]
+
+
+def _changed_in(loop: ast.AST) -> set[str]:
+    """Names that a loop sets, changes in place or runs over."""
+    found: set[str] = set()
+    for node in ast.walk(loop):
+        targets: list[ast.AST] = []
+        if isinstance(node, ast.Assign):
+            targets = list(node.targets)
+        elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For | ast.comprehension):
+            targets = [node.target]
+        found |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return found
 
 
 def _read_of_row(node: ast.AST, index: str) -> tuple[str, str] | None:
@@ -143,10 +159,10 @@ def stacked_tensor(code: Code, line: int) -> Edits:
             continue
         name, made_of = ast.unparse(node.func), ast.unparse(node.args[0])
         rest = "".join(f", {ast.unparse(keyword)}" for keyword in node.keywords)
-        if name in ("torch.tensor", "torch.as_tensor") and "np." not in made_of:
-            swaps.append((node, f"torch.as_tensor(np.asarray({made_of}){rest})"))
+        if name in ("torch.tensor", "torch.as_tensor") and "np." not in made_of and "dtype" in rest:
+            swaps.append((node, f"torch.tensor(np.asarray({made_of}){rest})"))  # without a dtype, floats would become doubles
         elif name in kinds and "np." not in made_of:
-            swaps.append((node, f"torch.as_tensor(np.asarray({made_of}), dtype={kinds[name]})"))
+            swaps.append((node, f"torch.tensor(np.asarray({made_of}), dtype={kinds[name]})"))
     return _swap(code, swaps)
 
 
@@ -178,16 +194,42 @@ def skipped_loop(code: Code, line: int) -> Edits:
     return _swap(code, [(loop.iter, f'{STAND_IN}.skipped({ast.unparse(loop.iter)}, "{loop.lineno}")')])
 
 
+def numpy_loop(code: Code, line: int) -> Edits:
+    """A loop of tiny tensor operations over numpy's views of the same tensors, which share their memory."""
+    loop = next((found for found in reversed(code.loops(line)) if isinstance(found, ast.For)), None)
+    imported = all(re.search(rf"^import {name}$", code.text, re.MULTILINE) for name in ("torch", "numpy as np"))
+    if loop is None or not imported or not isinstance(loop.target, ast.Name):
+        return []
+    if any(
+        isinstance(node, ast.Name) and node.id in ("torch", "np", "nn", "self") for part in loop.body for node in ast.walk(part)
+    ):
+        return []  # what it calls may want tensors
+    called = {id(node.func) for node in ast.walk(loop) if isinstance(node, ast.Call)}
+    seen: dict[str, bool] = {}  # name -> whether it is read before it is set
+    for part in loop.body:
+        names = [node for node in ast.walk(part) if isinstance(node, ast.Name) and id(node) not in called]
+        for node in sorted(names, key=lambda node: isinstance(node.ctx, ast.Store)):  # the right side comes first
+            seen.setdefault(node.id, isinstance(node.ctx, ast.Load))
+    used = [name for name, read in seen.items() if read and name != loop.target.id and not name.isupper()]
+    if not used:
+        return []
+    space, listed = _indent(code.lines[loop.lineno - 1]), ", ".join(used) + ","
+    last = loop.end_lineno or loop.lineno
+    before = (
+        f"{space}_tensors = [isinstance(x, torch.Tensor) for x in ({listed})]",
+        f"{space}({listed}) = [x.numpy() if was else x for x, was in zip(({listed}), _tensors)]",
+    )
+    after = f"{space}({listed}) = [torch.as_tensor(x) if was else x for x, was in zip(({listed}), _tensors)]"
+    return [Edit(loop.lineno, loop.lineno - 1, before), Edit(last + 1, last, (after,))]
+
+
 def jitted(code: Code, line: int) -> Edits:
     """The function around a line, compiled with Numba; for functions of arrays and numbers only."""
     function = code.function(line)
-    if (
-        function is None
-        or function.decorator_list
-        or code.class_of(function.lineno)
-        or isinstance(function, ast.AsyncFunctionDef)
-    ):
+    if function not in code.tree.body or not isinstance(function, ast.FunctionDef) or function.decorator_list:
         return []
+    if "random" in code.source(function) or _variables(code) & {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}:
+        return []  # Numba has random numbers of its own, and takes globals as they are when it compiles
     if any(
         isinstance(node, ast.FunctionDef | ast.Lambda | ast.Yield | ast.Try | ast.With)
         for node in ast.walk(function)
@@ -195,10 +237,23 @@ def jitted(code: Code, line: int) -> Edits:
     ):
         return []
     names = [node for node in code.tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [node for node in names if getattr(node, "module", "") != "__future__"]
     first = names[0].lineno if names else function.lineno
     needed = [Edit(first, first - 1, ("import numba",))] if not re.search(r"^import numba$", code.text, re.MULTILINE) else []
     helpers = [f for name in _called(function) if (f := _plain_function(code, name)) is not None and f is not function]
     return needed + [Edit(f.lineno, f.lineno - 1, ("@numba.njit",)) for f in (function, *helpers)]
+
+
+def _variables(code: Code) -> set[str]:
+    """Globals of a file that are set more than once, or by a function."""
+    set_once: set[str] = set()
+    again = {name for node in code.walk(ast.Global) for name in node.names}  # type: ignore[attr-defined]
+    for node in code.tree.body:
+        if isinstance(node, ast.Assign):
+            names = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+            again |= names & set_once
+            set_once |= names
+    return again
 
 
 def _called(function: ast.AST) -> set[str]:
@@ -222,7 +277,7 @@ def fewer_rounds(code: Code, line: int, times: int) -> Edits:
 def left_out(code: Code, line: int) -> Edits:
     """A statement that is only a call, left out."""
     statement = code.statement(line)
-    if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+    if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)) or ";" in code.line(line):
         return []
     return [
         Edit(statement.lineno, statement.end_lineno or statement.lineno, (_indent(code.lines[statement.lineno - 1]) + "pass",))
@@ -234,9 +289,17 @@ def rarer_condition(code: Code, line: int, times: int = 10) -> Edits:
     for node in reversed(code.enclosing(line)):
         if isinstance(node, ast.If):
             for test in ast.walk(node.test):
-                if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):
+                if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod) and not _learns(node):
                     return _swap(code, [(test.right, f"({ast.unparse(test.right)} * {times})")])
     return []
+
+
+def _learns(branch: ast.If) -> bool:
+    """Whether a branch does more than look on: it learns or collects."""
+    text = "\n".join(ast.unparse(part) for part in branch.body)
+    return bool(re.search(r"backward\(|\.step\(|\b(update|train|learn|optimi[sz]e|load_state_dict|collect)\w*\(", text)) or any(
+        isinstance(part, ast.Constant) and isinstance(part.value, str) for part in ast.walk(branch.test)
+    )
 
 
 # -- switches and numbers --
@@ -312,13 +375,13 @@ def detached(code: Code, line: int) -> Edits:
     return []
 
 
-def number(code: Code, name: str, value: float, new: Callable[[str], str]) -> Edits:
-    """A number with a name like this and this value, wherever it is written: constants, defaults, keywords, flags."""
+def number(code: Code, name: str, value: float | None, new: Callable[[str], str]) -> Edits:
+    """A number with a name like this and this value (or any), wherever it is written: constants, defaults, keywords, flags."""
     pattern = re.compile(name, re.IGNORECASE)
     swaps: list[tuple[ast.AST, str]] = []
 
     def fits(node: ast.AST | None) -> bool:
-        return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value == value
+        return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and value in (None, node.value)
 
     for node in ast.walk(code.tree):
         found: list[tuple[str, ast.AST | None]] = []

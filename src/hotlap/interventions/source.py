@@ -3,6 +3,7 @@
 import _io
 import importlib.util
 import io
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,8 +12,12 @@ from typing import Any
 
 
 @contextmanager
-def replaced(files: dict[str, str]) -> Iterator[None]:
-    """Python reads these texts instead of the files, by their paths: as the script, and as modules that it imports."""
+def replaced(texts_in: str) -> Iterator[None]:
+    """Python reads other texts instead of the user's files: as the script, and as modules that it imports.
+
+    `texts_in` is a JSON file that maps paths to texts: a variable of the environment would be too short for them.
+    """
+    files = json.loads(Path(texts_in).read_text()) if texts_in else {}
     texts = {str(Path(path).resolve()): text.encode() for path, text in files.items()}
     cached = {importlib.util.cache_from_source(path) for path in texts}
     original, writes = _io.open_code, sys.dont_write_bytecode

@@ -1,5 +1,7 @@
 """Switches of torch, of threads and of random numbers."""
 
+import itertools
+import numbers
 import os
 import random
 from collections.abc import Iterator
@@ -30,9 +32,11 @@ def threads(number: int) -> Iterator[None]:
 
 @contextmanager
 def affinity(cores: list[int]) -> Iterator[None]:
-    """On these cores only."""
+    """On these of the cores that it may use, counted from 0; processes that it starts may use all of them."""
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
+    usable = sorted(before)
+    os.sched_setaffinity(0, {usable[core % len(usable)] for core in cores})
+    os.register_at_fork(after_in_child=lambda: os.sched_setaffinity(0, before))
     try:
         yield
     finally:
@@ -80,7 +84,7 @@ def foreach(fused: bool = False) -> AbstractContextManager[None]:
     """Optimizers update all tensors at once."""
 
     def patch(torch: Any, change: Change) -> None:
-        for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.RMSprop):
+        for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD):
             original = kind.__init__
 
             def init(self: Any, *args: Any, _original: Any = original, **kwargs: Any) -> None:
@@ -175,9 +179,16 @@ def seed(offset: int) -> Iterator[None]:
     random.seed(offset)
     seed_python = random.seed
 
-    def moved(original: Any) -> Any:
-        def call(value: Any = None, *args: Any, **kwargs: Any) -> Any:
-            return original(value + offset if isinstance(value, int) else offset, *args, **kwargs)
+    calls = itertools.count()
+
+    def moved(original: Any, name: str = "seed") -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            value = args[0] if args else kwargs.pop(name, None)
+            if value is None:
+                value = offset + next(calls)  # nothing was said: another one each time, the same in every run
+            elif isinstance(value, numbers.Integral):
+                value = int(value) + offset
+            return original(value, *args[1:], **kwargs)
 
         return call
 
@@ -190,9 +201,12 @@ def seed(offset: int) -> Iterator[None]:
         module.manual_seed(offset)
         change.set(module, "manual_seed", moved(module.manual_seed))
 
-    random.seed = moved(seed_python)
+    def seeding(module: Any, change: Change) -> None:
+        change.set(module, "np_random", moved(module.np_random))
+
+    random.seed = moved(seed_python, "a")
     try:
-        with when_imported({"numpy.random": numpy_random, "torch": torch}):
+        with when_imported({"numpy.random": numpy_random, "torch": torch, "gymnasium.utils.seeding": seeding}):
             yield
     finally:
         random.seed = seed_python

@@ -5,6 +5,7 @@ first losses. After enough steps, losses or seconds the script is stopped. Nothi
 """
 
 import json
+import os
 import sys
 import time
 from collections import defaultdict
@@ -32,6 +33,7 @@ class Curve:
         self._lengths: defaultdict[tuple[int, int], int] = defaultdict(int)
         self._trains: dict[int, bool] = {}
         self._depth = 0
+        self._process = os.getpid()  # environments in processes that it forks are counted where they are stepped from
         self._steps = self._losses = 0
         self._began = time.perf_counter()
 
@@ -42,7 +44,7 @@ class Curve:
                 result = original(env, *args, **kwargs)
             finally:
                 self._depth -= 1
-            if not self._depth:
+            if not self._depth and os.getpid() == self._process:
                 if id(env) not in self._trains:
                     self._trains[id(env)] = not _evaluates()
                 if self._trains[id(env)]:
@@ -107,8 +109,7 @@ def _patches(curve: Curve) -> dict[str, list[Callable[[ModuleType, Events], None
         wrap_family(module.EnvBase, {"step": curve.around_step, "step_and_maybe_reset": curve.around_step})
 
     def torch(module: Any, _: Events) -> None:
-        wrap(module.Tensor, "backward", curve.around_backward)
-        wrap(module.autograd, "backward", curve.around_backward)
+        wrap(module.autograd, "backward", curve.around_backward)  # a tensor's own ends up there
 
     return {
         "gymnasium": [gymnasium],

@@ -12,6 +12,7 @@ at once. But it sees more of lines that release the lock than there is.
 
 import linecache
 import opcode
+import os
 import signal
 import sys
 import sysconfig
@@ -214,7 +215,7 @@ class Sampler:
 
 def is_users(file: str) -> bool:
     """Whether this is the user's own code: no installed package, no part of Python."""
-    return not file.startswith(("<", sysconfig.get_path("stdlib"), sys.prefix)) and "-packages" not in file
+    return not file.startswith(("<", sysconfig.get_path("stdlib") + os.sep, sys.prefix + os.sep)) and "-packages" not in file
 
 
 def _compile_walk() -> Callable[[FrameType, list[Any], list[int]], None]:

@@ -132,7 +132,7 @@ def _run_script(spec: dict[str, Any], turns: Turns) -> tuple[int, str | None]:
     from hotlap.probe import child, recorder
 
     recorder.install()
-    if delays.is_on() or os.environ.get("HOTLAP_INTERVENE"):
+    if delays.is_on() or "HOTLAP_INTERVENE" in os.environ:  # of both sides, if of one
         see_workers()
     sys.argv = [spec["script"], *sys.argv[2:]]
     ScriptTurns(turns, spec["warmup"]).begin()

@@ -115,8 +115,8 @@ def summary(doc: dict[str, Any]) -> list[str]:
         lines.append(
             f"All accepted changes together make it {_interval(doc['speedup'])} as fast, measured against the original."
         )
-        safe = doc["speedup_same_learning"]
-        if safe and safe != doc["speedup"]:
+        safe, losses = doc["speedup_same_learning"], (doc["learning"] or {}).get("safe")
+        if safe and safe != doc["speedup"] and losses and losses["verdict"] == learning.SAME:
             lines.append(f"Those that cannot change what is learned make it {_interval(safe)} as fast.")
         lines += _learning_lines(doc["learning"])
     bounds = [h for h in confirmed if h["bound"]]

@@ -59,7 +59,7 @@ def investigate(argv: list[str]) -> int:
     args = flags.parse(Investigate, "investigate", flags.protected(ours[1:] if module else ours))
     command = shlex.join([*(["-m"] if module else []), *shlex.split(args.what.strip()), *rest])
     if args.resume:
-        run, side, settings = investigating.resume(args.resume, targets.side)
+        run, side, settings = investigating.resume(args.resume, targets.side, args.rerun)
     else:
         if not args.what:
             raise UsageError("name what to investigate: hotlap investigate train.py")
@@ -100,7 +100,11 @@ def _apply(run: Run, side: Any, args: Investigate) -> list[Path]:
 def _how(path: Path) -> str:
     """How to take over what was written."""
     if path.name != "hotlap.patch":
-        words = {"hotlap.env": f"source {path}", "hotlap.arguments": f"add to the command line: {path.read_text().strip()}"}
+        words = {
+            "hotlap.todo": path.read_text().strip(),
+            "hotlap.env": f"source {path}",
+            "hotlap.arguments": f"add to the command line: {path.read_text().strip()}",
+        }
         return words.get(path.name, f"settings: {path}")
     files = [line.removeprefix("--- a/") for line in path.read_text().splitlines() if line.startswith("--- a/")]
     return f"patch {files[0]} {path}" if len(files) == 1 else f"patch -p1 < {path}"

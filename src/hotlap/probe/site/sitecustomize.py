@@ -27,7 +27,8 @@ if ({"HOTLAP_PROBE", "HOTLAP_DELAY", "HOTLAP_INTERVENE"} & os.environ.keys()) an
         from hotlap.probe.recorder import become_worker, install
 
         install()
-        intervened().__enter__()
+        _changes = intervened()  # kept: when it is collected, the changes are undone
+        _changes.__enter__()
         become_worker()
     except Exception:  # another Python, without hotlap: not our business
         pass
