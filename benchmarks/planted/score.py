@@ -72,7 +72,7 @@ def profile(case: Case, runs: Path, again: bool) -> tuple[list[dict[str, Any]], 
     if not (again and (folder / "run.json").exists()):
         if folder.exists():
             shutil.rmtree(folder)
-        options = Options(seconds=10.0, period=0.01, rest=1.0)
+        options = Options(seconds=8.0, period=0.01, rest=0.0)
         profile_script(str(case.script), case.arguments, options, out=folder, quiet=True)
     run, began = load(folder), time.perf_counter()
     found = diagnose.document(run)["findings"]

@@ -37,11 +37,12 @@ NO_BUG, SKIPPED = "no bug", "skipped"
 SETTLED = "another experiment for this cause had succeeded"
 WORTH = 1.03  # a gain below this is not worth a change
 SEEDS = 3
-PROFILE = Options(seconds=10.0, period=0.01, rest=1.0)
+PROFILE = Options(seconds=8.0, period=0.01, rest=0.0)  # nothing is left out: rare and long work counts too
 EXPERIMENT = 45.0  # seconds that one experiment may take
 MOST_PROFILES = 5
 
 OnProgress = Callable[[str, float], None]  # (what goes on, seconds spent)
+OnPlan = Callable[[list[dict[str, Any]]], None]  # (hypotheses that will be tried)
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,16 @@ class Settings:
 class Investigation:
     """One target, from the first profile to the report. Its state is the record's header."""
 
-    def __init__(self, run: Run, side: Side, settings: Settings, on_progress: OnProgress) -> None:
+    def __init__(
+        self,
+        run: Run,
+        side: Side,
+        settings: Settings,
+        on_progress: OnProgress = lambda *_: None,
+        on_plan: OnPlan = lambda _: None,
+    ) -> None:
         self.run, self.side, self.settings = run, side, settings
-        self._tell = on_progress
+        self._tell, self._list = on_progress, on_plan
         self._began = time.monotonic() - run.header.get("spent", 0.0)
         self.paths: dict[str, str] = {}  # of the user's files, by the names that profiles give them
         self.texts: dict[str, str] = {}
@@ -207,7 +215,8 @@ class Investigation:
         for i, hypothesis in enumerate(self.hypotheses, 1):
             hypothesis["id"] = i
         planned = {**self.run.header.get("planned", {}), str(number): [h["id"] for h in new]}
-        self._save(planned=planned, plan=True)
+        self._save(planned=planned)
+        self._list([h for h in new if h["verdict"] is None])
         return new
 
     def _flags(self, evidence: Evidence) -> list[Knob]:
@@ -415,9 +424,15 @@ def begin(side: Side, command: str, settings: Settings, out: Path | None = None)
     )
 
 
-def investigate(run: Run, side: Side, settings: Settings, on_progress: OnProgress = lambda *_: None) -> Run:
+def investigate(
+    run: Run,
+    side: Side,
+    settings: Settings,
+    on_progress: OnProgress = lambda *_: None,
+    on_plan: OnPlan = lambda _: None,
+) -> Run:
     """Conduct it; what goes wrong, or Ctrl-C, ends it and keeps what was found."""
-    investigation = Investigation(run, side, settings, on_progress)
+    investigation = Investigation(run, side, settings, on_progress, on_plan)
     try:
         investigation.conduct()
         run.finish("done", spent=investigation.spent)

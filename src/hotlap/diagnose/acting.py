@@ -1,5 +1,6 @@
 """Rules about choosing actions."""
 
+from hotlap import stages
 from hotlap.diagnose.evidence import ACT, LOSS, STEP, Evidence, Frame, Look
 from hotlap.diagnose.finding import Finding, Saved
 from hotlap.probe.timeline import FORWARDS, GRADIENT_FORWARDS, STORE
@@ -70,11 +71,11 @@ def too_few_envs(e: Evidence) -> Finding | None:
     """One call of the network serves few environments, and acting takes much of the time."""
     if e.is_system or not e.act_calls or e.envs_per_call >= 8 or e.num_envs >= 8:
         return None
-    share = e.own_share(ACT) + e.own_share(STORE)
+    share = e.own_share(ACT, STORE, stages.COLLECT, stages.UNATTRIBUTED)
     n = max(e.envs_per_call, 1.0)
-    part = 1 - n / MANY
-    saved = Saved(share * part * 0.85, share * part * 0.5, (share + 0.6 * e.own_share(STEP)) * part)
-    if saved.value < 0.15:
+    part, stepping = 1 - n / MANY, e.own_share(STEP)  # of a step, what a vector does once per call goes away too
+    saved = Saved((share * 0.95 + 0.5 * stepping) * part, share * part * 0.7, (share + 0.9 * stepping) * part)
+    if share * part < 0.15:
         return None
     said = (
         f"One call of the network serves {n:.0f} environment{'s' if n > 1.5 else ''}; acting and storing take "

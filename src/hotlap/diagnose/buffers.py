@@ -58,9 +58,9 @@ def deque_sampling(e: Evidence) -> Finding | None:
             or _indexes_deque(e, look)
         )
 
-    share = e.time_in(drawing)
-    if share < 0.05:
+    if (share := e.time_in(drawing)) < 0.05:
         return None
+    share = max(share, 0.95 * e.own_share(stages.SAMPLE))  # picking elements out of a list goes with it
     said = [f"Drawing batches took {units.share(share)} of the time, element by element."]
     if (grown := e.growth((stages.SAMPLE,), "updates")) > 1.15:
         said.append(f"It grew {grown:.1f} times during the run.")

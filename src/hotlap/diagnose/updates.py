@@ -119,11 +119,9 @@ def float64(e: Evidence) -> Finding | None:
     if not nets and not doubled:
         return None
     share = e.share(stages.UPDATE) + e.own_share(ACT)
-    compute = e.compute_share()
-    part = 0.45 if compute is None else min(0.55, max(0.05, compute))
     what = "Networks compute" if nets else "Networks are given numbers"
     said = (f"{what} in float64; learning and acting take {units.share(share)} of the time.",)
-    saved = Saved(share * part, share * 0.02, share * 0.6)
+    saved = Saved(share * 0.4, share * 0.02, share * 0.6)  # twice the bytes, half the numbers per instruction
     return Finding("float64-data", LOSS, said, saved) if saved.value > 0.02 else None
 
 
@@ -162,7 +160,7 @@ def utd(e: Evidence) -> Finding | None:
         f"{per_call:.3g} updates after each choice of actions, {per_step:.2g} per environment step; they take "
         f"{units.share(share)} of the time. Each transition is used {per_step * e.minibatch:.0f} times.",
     )
-    saved = Saved(share * part, share * part * 0.85, share * part * 1.08)
+    saved = Saved(share * part, share * 0.6, share * min(part * 1.08, 1.0))
     return Finding("utd-high", stages.UPDATE, said, saved, numbers={"per_call": per_call, "times": times})
 
 

@@ -81,7 +81,18 @@ def investigate(argv: list[str]) -> int:
             if not progress.console.is_terminal:
                 err.print(f"{units.seconds(spent)}: {what}", highlight=False)
 
-        run = investigating.investigate(run, side, settings, report)
+        def listed(hypotheses: list[dict[str, Any]]) -> None:
+            """Every intervention, before it runs."""
+            for h in hypotheses:
+                what, gain = h["intervention"], h["projected"]
+                words = f"planned: {h['cause']}: {what['title']}"
+                words += f", projected {gain['speedup']:.2f}x" if gain else ""
+                words += (
+                    " (may change learning)" * what["changes_learning"] + " (shows the most a fix could give)" * what["bound"]
+                )
+                err.print(words, highlight=False, soft_wrap=True)
+
+        run = investigating.investigate(run, side, settings, report, listed)
     written = _apply(run, side, args) if args.apply else []
     return _show(run, args.json, written)
 
@@ -90,7 +101,7 @@ def _apply(run: Run, side: Any, args: Investigate) -> list[Path]:
     """Write what can be taken over into the run's folder."""
     from hotlap.investigate import Investigation, Settings, files_of
 
-    known = Investigation(run, side, Settings(), lambda *_: None)
+    known = Investigation(run, side, Settings())
     found = files_of(run, known.texts, known.paths, args.allow_learning_changes)
     for name, text in found.items():
         write_atomically(run.path / name, text)
