@@ -3,7 +3,7 @@
 import re
 
 from hotlap import stages
-from hotlap.diagnose.evidence import ACT, STEP, WAIT, Evidence, Look
+from hotlap.diagnose.evidence import ACT, ENVIRONMENT, STEP, WAIT, Evidence, Look
 from hotlap.diagnose.finding import Finding, Saved
 from hotlap.probe.usage import FORCED
 from hotlap.report import units
@@ -125,7 +125,7 @@ def checkpoint(e: Evidence) -> Finding | None:
     names = ("dump", "dumps", "save", "savez", "save_replay_buffer", "save_to_pkl")
 
     def saving(look: Look) -> bool:
-        if look.stage.startswith(stages.COLLECT):  # messages to workers are packed too
+        if look.stage in ENVIRONMENT:  # messages to workers are packed too
             return False
         return look.stage == stages.CHECKPOINT or any(frame.name in names and not frame.own for frame in look.frames)
 

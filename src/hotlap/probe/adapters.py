@@ -116,6 +116,7 @@ STABLE_BASELINES3 = Adapter(
         "stable_baselines3.common.buffers:RolloutBuffer._get_samples": stages.SAMPLE,
         "stable_baselines3.common.logger:Logger.dump": stages.LOG,
         "stable_baselines3.common.base_class:BaseAlgorithm.save": stages.CHECKPOINT,
+        "stable_baselines3.common.off_policy_algorithm:OffPolicyAlgorithm.save_replay_buffer": stages.CHECKPOINT,
         "stable_baselines3.common.evaluation:evaluate_policy": stages.EVALUATE,
         "stable_baselines3.common.callbacks:evaluate_policy": stages.EVALUATE,
         "stable_baselines3.dqn.dqn:polyak_update": TARGET,
