@@ -179,13 +179,15 @@ def main() -> None:
     last = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
     known = {row["script"]: row["measured"] for row in last}
     rows, chosen = [], cases(args.only)
+    known_cases = {case.name for case in cases([])}
     for number, case in enumerate(chosen, 1):
         console.print(f"[{number}/{len(chosen)}] {case.name} ({case.cause or 'healthy'})", highlight=False)
         found, seconds = profile(case, args.runs, args.again)
         gain = known.get(case.name) if args.no_race else measure(case, args.budget)
         rows.append(judge(case, found, gain) | {"seconds": seconds})
         done = {row["script"] for row in rows}
-        every = sorted([*rows, *(row for row in last if row["script"] not in done)], key=lambda row: str(row["script"]))
+        others = [row for row in last if row["script"] in known_cases - done]
+        every = sorted([*rows, *others], key=lambda row: str(row["script"]))
         kept = {"command": "make score", "machine": machine.facts(), "summary": summary(every), "rows": every}
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     show(rows, summary(rows))

@@ -122,12 +122,12 @@ def evaluation(e: Evidence) -> Finding | None:
 
 def checkpoint(e: Evidence) -> Finding | None:
     """The checkpoint stage, and samples in functions that save."""
-    names = ("dump", "dumps", "save", "savez", "save_replay_buffer", "save_to_pkl")
+    names = {"save", "savez", "save_replay_buffer", "save_to_pkl"}
 
     def saving(look: Look) -> bool:
-        if look.stage in ENVIRONMENT:  # messages to workers are packed too
-            return False
-        return look.stage == stages.CHECKPOINT or any(frame.name in names and not frame.own for frame in look.frames)
+        packing = set() if look.stage.startswith(stages.COLLECT) else {"dump", "dumps"}  # messages to workers are packed too
+        found = any(frame.name in names | packing and not frame.own for frame in look.frames)
+        return look.stage == stages.CHECKPOINT or (found and look.stage not in ENVIRONMENT)
 
     share = max(e.own_share(stages.CHECKPOINT), e.time_in(saving))
     if share < 0.04:
