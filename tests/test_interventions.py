@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hotlap import interventions
 from hotlap.diagnose.code import Code
 from hotlap.errors import UsageError
-from hotlap.interventions import beside, knobs, layouts, rewrite, source, switches
+from hotlap.interventions import batching, beside, kernels, knobs, layouts, rewrite, source, switches
 from hotlap.interventions.intervention import Intervention, patched, side_of, together
 from hotlap.interventions.rewrite import Edit, Overlap
 from hotlap.race import Side
@@ -182,6 +182,65 @@ def test_numbers_are_read_before_the_loop_and_stay_the_same():
     assert old == new
     reassigned = PUSHES.replace("            out.append", "            actions = actions + 0\n            out.append")
     assert "actions_values" not in rewrite.apply(reassigned, rewrite.hoisted_items(Code(reassigned), 6))
+
+
+def test_the_kernel_computes_what_stable_baselines_does():
+    buffers = pytest.importorskip("stable_baselines3.common.buffers")
+    space, rng = gymnasium.spaces.Box(-1, 1, (2,)), np.random.default_rng(0)
+
+    def filled():
+        buffer = buffers.RolloutBuffer(16, space, gymnasium.spaces.Discrete(2), gamma=0.97, gae_lambda=0.9, n_envs=3)
+        generator = np.random.default_rng(1)
+        buffer.rewards[:], buffer.values[:] = generator.normal(size=(2, 16, 3))
+        buffer.episode_starts[:] = generator.random((16, 3)) < 0.2
+        return buffer
+
+    last, dones = torch.as_tensor(rng.normal(size=(3, 1)), dtype=torch.float32), np.array([True, False, False])
+    theirs, ours = filled(), filled()
+    theirs.compute_returns_and_advantage(last, dones)
+    with kernels.gae_kernel():
+        ours.compute_returns_and_advantage(last, dones)
+    assert np.allclose(theirs.advantages, ours.advantages, atol=1e-5) and np.allclose(theirs.returns, ours.returns, atol=1e-5)
+
+
+RING = textwrap.dedent(
+    """\
+    import numpy as np
+    import torch
+    class Replay:
+        def __init__(self):
+            self.states, self.actions = np.zeros((10, 2), np.float32), np.zeros(10, np.int64)
+            self.position = self.size = 0
+
+        def push(self, state, action):
+            self.states[self.position] = state
+            self.actions[self.position] = action
+            self.position = (self.position + 1) % 10
+            self.size = min(self.size + 1, 10)
+
+    def collect(replay, states, actions):
+        ends = 0
+        for step in range(1):
+            for i in range(len(actions)):
+                replay.push(states[i].cpu().numpy(), actions[i].item())
+                ends += 1
+        return ends
+    """
+)
+
+
+def test_pushes_in_one_go_fill_a_ring_as_before():
+    text = rewrite.apply(RING, batching.batched_pushes(Code(RING), 18))
+    assert "replay.push_all(states, actions)" in text
+    old, new = run_code(RING), run_code(text)
+    first, second = old["Replay"](), new["Replay"]()
+    for _ in range(5):
+        states, actions = torch.rand(4, 2), torch.randint(0, 9, (4,))
+        assert old["collect"](first, states, actions) == new["collect"](second, states, actions) == 4
+        assert np.array_equal(first.states, second.states) and np.array_equal(first.actions, second.actions)
+        assert (first.position, first.size) == (second.position, second.size)
+    more = RING.replace("self.size = min(self.size + 1, 10)", "print(state)")
+    assert batching.batched_pushes(Code(more), 18) == []
 
 
 def test_rewrites_of_lines():

@@ -44,6 +44,14 @@ def test_time_to_a_level_counts_the_faster_clock():
     assert slow.time_to(1000) is None
 
 
+def test_how_much_sooner_a_level_is_reached():
+    slow = [curve(100, seed=i, pace=1.0) for i in range(3)]
+    fast = [curve(100, seed=i, pace=0.25) for i in range(3)]
+    found = learning.compare_curves(slow, fast)["time_ratio"]
+    assert found["ratio"] == pytest.approx(4, rel=0.01) and found["seeds"] == 3
+    assert found["ci95"][0] <= found["ratio"] <= found["ci95"][1]
+
+
 def test_no_episodes_is_no_verdict():
     empty = Curve([], [], [], [])
     assert learning.compare_curves([empty], [empty])["verdict"] == learning.UNCLEAR

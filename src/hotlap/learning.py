@@ -173,7 +173,17 @@ def compare_curves(base: Sequence[Curve], changed: Sequence[Curve], margin: floa
         "learned": learned,
         "level": level,
         "time_to_level": times,
+        "time_ratio": _time_ratio(times),
     }
+
+
+def _time_ratio(times: Sequence[Sequence[float | None]]) -> dict[str, Any] | None:
+    """How many times sooner the faster form reached the level, over seeds that reached it in both; a bootstrap of seeds."""
+    logs = [float(np.log(a / b)) for a, b in zip(*times, strict=True) if a and b]
+    if not logs:
+        return None
+    low, high = stats.bootstrap_interval(logs)
+    return {"ratio": float(np.exp(np.mean(logs))), "ci95": [float(np.exp(low)), float(np.exp(high))], "seeds": len(logs)}
 
 
 def _seed_interval(differences: Sequence[float], noise: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from hotlap.interventions import beside, layouts, source, switches
+from hotlap.interventions import beside, kernels, layouts, source, switches
 
 VARIABLE = "HOTLAP_INTERVENE"
 
@@ -26,6 +26,7 @@ CHANGES: dict[str, Callable[..., AbstractContextManager[None]]] = {
     "float32": switches.float32,
     "flush-off": beside.flush_off,
     "foreach": switches.foreach,
+    "gae-kernel": kernels.gae_kernel,
     "infos-empty": layouts.infos_empty,
     "logs-off": beside.logs_off,
     "matmul": switches.matmul,

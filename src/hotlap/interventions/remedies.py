@@ -8,7 +8,7 @@ from hotlap import stages
 from hotlap.diagnose.code import Code
 from hotlap.diagnose.evidence import Evidence, Look
 from hotlap.diagnose.finding import Finding
-from hotlap.interventions import rewrite
+from hotlap.interventions import batching, rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.interventions.knobs import Knob, find
 from hotlap.interventions.rewrite import Edits
@@ -116,6 +116,7 @@ def validate_off(c: Context, f: Finding) -> list[Intervention]:
 
 def push_item(c: Context, f: Finding) -> list[Intervention]:
     return [
+        *c.edited(f, "transitions stored in one go", batching.batched_pushes),
         *c.edited(f, "numbers read in one go before the loop", rewrite.hoisted_items),
         *c.edited(f, "the loop skipped", rewrite.skipped_loop, bound=True),
     ]
@@ -126,6 +127,8 @@ def list_to_tensor(c: Context, f: Finding) -> list[Intervention]:
 
 
 def gae_loop(c: Context, f: Finding) -> list[Intervention]:
+    if f.where is None:
+        return [switch("advantages by hotlap's kernel", "gae-kernel")]
     return [*c.edited(f, "the loop over numpy's views", rewrite.numpy_loop), *skipped_loop(c, f)]
 
 

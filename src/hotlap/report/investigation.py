@@ -239,7 +239,8 @@ def _learning(found: dict[str, Any]) -> Table:
             shown = [
                 f"{len(t)} of {every['seeds']} seeds" + (f", {units.seconds(sum(t) / len(t))}" if t else "") for t in times
             ]
-            rows.append((f"to {every['level']:.3g}", f"original {shown[0]}; changed {shown[1]}"))
+            sooner = f"; {_interval(every['time_ratio'])} as soon" if every.get("time_ratio") else ""
+            rows.append((f"to {every['level']:.3g}", f"original {shown[0]}; changed {shown[1]}{sooner}"))
     if found["words"]:
         rows.append(("note", found["words"]))
     return Table(
