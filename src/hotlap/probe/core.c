@@ -5,6 +5,7 @@
    them stands for (`slow`), which is complete by itself: on a machine without a compiler it does everything. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <structmember.h>
 #include <time.h>
+#include <unistd.h>
 
 /* -- what hooks and events share -- */
 
@@ -410,15 +412,29 @@ static PyTypeObject HookType = {
 
 static struct {
     pthread_t thread, watched;
-    volatile int running, stopped, asked, number;
+    volatile int running, stopped, asked, asleep, number;
     int64_t period, when;
+    char status[64]; /* the file that says whether the watched thread runs */
 } ticker;
+
+/* Whether the watched thread sleeps in the system: the signal wakes it up, so afterwards nobody could tell. */
+static int is_asleep(void) {
+    char text[256];
+    int file = open(ticker.status, O_RDONLY);
+    if (file < 0) return 0;
+    ssize_t size = read(file, text, sizeof text - 1);
+    close(file);
+    text[size > 0 ? size : 0] = 0;
+    char *end = strrchr(text, ')');
+    return end != NULL && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
+}
 
 static void *ticking(void *unused) {
     struct timespec pause = {ticker.period / 1000000000, ticker.period % 1000000000};
     while (!ticker.stopped) {
         nanosleep(&pause, NULL);
         if (!ticker.running || ticker.asked) continue;
+        ticker.asleep = is_asleep();
         ticker.when = now();
         ticker.asked = 1;
         pthread_kill(ticker.watched, ticker.number);
@@ -430,6 +446,7 @@ static PyObject *ticker_start(PyObject *module, PyObject *args) {
     long long period;
     int number;
     if (!PyArg_ParseTuple(args, "Li", &period, &number)) return NULL;
+    snprintf(ticker.status, sizeof ticker.status, "/proc/self/task/%ld/stat", PyThread_get_thread_native_id());
     ticker.watched = pthread_self(), ticker.period = period, ticker.number = number, ticker.running = ticker.stopped = ticker.asked = 0;
     if (pthread_create(&ticker.thread, NULL, ticking, NULL)) return PyErr_SetFromErrno(PyExc_OSError);
     Py_RETURN_NONE;
@@ -441,9 +458,9 @@ static PyObject *ticker_run(PyObject *module, PyObject *on) {
 }
 
 static PyObject *ticker_when(PyObject *module, PyObject *unused) {
-    int64_t when = ticker.asked ? ticker.when : 0;
+    PyObject *found = Py_BuildValue("Li", (long long)(ticker.asked ? ticker.when : 0), ticker.asleep);
     ticker.asked = 0;
-    return PyLong_FromLongLong(when);
+    return found;
 }
 
 static PyObject *ticker_stop(PyObject *module, PyObject *unused) {
@@ -457,7 +474,7 @@ static PyObject *ticker_stop(PyObject *module, PyObject *unused) {
 static PyMethodDef methods[] = {
     {"ticker_start", ticker_start, METH_VARARGS, "(nanoseconds, number of a signal): its handler is called on the main thread"},
     {"ticker_run", ticker_run, METH_O, "(whether to ask for looks)"},
-    {"ticker_when", ticker_when, METH_NOARGS, "When a look was asked for, by the clock of perf_counter_ns; 0 if none was."},
+    {"ticker_when", ticker_when, METH_NOARGS, "When a look was asked for, by the clock of perf_counter_ns (0 if none was), and whether the thread slept."},
     {"ticker_stop", ticker_stop, METH_NOARGS, "No looks any more."},
     {"forward", make_forward, METH_VARARGS, "(state, original, slow, is_grad_enabled, kind, 0, is torch's own call)"},
     {"step", make_step, METH_VARARGS, "(state, original, slow, look, kind, num_envs counts, False)"},

@@ -98,7 +98,8 @@ class Recorder:
         phase = "traced" if sample.events else "measured" if self._warm else "warmup"
         if sample.events:
             on_torch.watch_reads(False)
-            self._facts = facts.facts()
+            with suppress(Exception):  # strange objects must never be the script's trouble
+                self._facts = facts.facts()
             if self._gpu:
                 sample.gpu = self._gpu.end(sample)
                 self._save(KERNELS, self._gpu.spans[:MAX_EVENTS])

@@ -188,10 +188,10 @@ class Sampler:
 
     def _look(self, _: int, frame: FrameType | None) -> None:
         """Called by the clock, as the handler of a signal, on the thread that is watched."""
-        began, asked = time.perf_counter_ns(), core.ticker.ticker_when()
+        began, (asked, asleep) = time.perf_counter_ns(), core.ticker.ticker_when()
         if asked and self._running.is_set() and (stack := _own_stack(frame)):
             late = (began - asked) * 1e-9
-            self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, late > LATE))
+            self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, bool(asleep) or late > LATE))
         self._last = time.perf_counter_ns()
         self.seconds += (self._last - began) * 1e-9
 
