@@ -18,8 +18,8 @@ from hotlap import interventions
 from hotlap.diagnose.code import Code
 from hotlap.errors import UsageError
 from hotlap.interventions import batching, beside, kernels, knobs, layouts, rewrite, source, switches
+from hotlap.interventions.edit import Edit, Overlap, apply, diff
 from hotlap.interventions.intervention import Intervention, patched, side_of, together
-from hotlap.interventions.rewrite import Edit, Overlap
 from hotlap.race import Side
 
 
@@ -173,7 +173,7 @@ PUSHES = textwrap.dedent(
 
 def test_numbers_are_read_before_the_loop_and_stay_the_same():
     code = Code(PUSHES)
-    text = rewrite.apply(PUSHES, rewrite.hoisted_items(code, 5))
+    text = apply(PUSHES, rewrite.hoisted_items(code, 5))
     assert "actions_values = actions.reshape(-1).tolist()" in text and ".item()" not in text
     data = (torch.arange(4), torch.rand(4), torch.rand(4, 3))
     old, new = [], []
@@ -181,7 +181,7 @@ def test_numbers_are_read_before_the_loop_and_stay_the_same():
     run_code(text)["collect"](*data, new)
     assert old == new
     reassigned = PUSHES.replace("            out.append", "            actions = actions + 0\n            out.append")
-    assert "actions_values" not in rewrite.apply(reassigned, rewrite.hoisted_items(Code(reassigned), 6))
+    assert "actions_values" not in apply(reassigned, rewrite.hoisted_items(Code(reassigned), 6))
 
 
 def test_the_kernel_computes_what_stable_baselines_does():
@@ -230,7 +230,7 @@ RING = textwrap.dedent(
 
 
 def test_pushes_in_one_go_fill_a_ring_as_before():
-    text = rewrite.apply(RING, batching.batched_pushes(Code(RING), 18))
+    text = apply(RING, batching.batched_pushes(Code(RING), 18))
     assert "replay.push_all(states, actions)" in text
     old, new = run_code(RING), run_code(text)
     first, second = old["Replay"](), new["Replay"]()
@@ -246,18 +246,18 @@ def test_pushes_in_one_go_fill_a_ring_as_before():
 def test_rewrites_of_lines():
     text = "import torch\nimport numpy as np\nx = net(obs)\nwhile True:\n    time.sleep(0.1)\n    y = torch.FloatTensor(rows)\n"
     code = Code(text)
-    assert "with torch.no_grad():\n    x = net(obs)" in rewrite.apply(text, rewrite.no_grad(code, 3))
-    assert "    pass\n" in rewrite.apply(text, rewrite.left_out(code, 5))
+    assert "with torch.no_grad():\n    x = net(obs)" in apply(text, rewrite.no_grad(code, 3))
+    assert "    pass\n" in apply(text, rewrite.left_out(code, 5))
     assert rewrite.left_out(code, 6) == []
-    assert "y = torch.tensor(np.asarray(rows), dtype=torch.float32)" in rewrite.apply(text, rewrite.stacked_tensor(code, 6))
-    assert "set_default_validate_args(False)" in rewrite.apply(text, rewrite.validate_off(code))
+    assert "y = torch.tensor(np.asarray(rows), dtype=torch.float32)" in apply(text, rewrite.stacked_tensor(code, 6))
+    assert "set_default_validate_args(False)" in apply(text, rewrite.validate_off(code))
     assert rewrite.validate_off(Code("import os\n")) == []
     loop = "for _ in range(UPDATES):\n    learn()\n"
-    assert rewrite.apply(loop, rewrite.fewer_rounds(Code(loop), 2, 8)).startswith("for _ in range(max(1, (UPDATES) // 8)):")
+    assert apply(loop, rewrite.fewer_rounds(Code(loop), 2, 8)).startswith("for _ in range(max(1, (UPDATES) // 8)):")
     often = "if step % EVERY == 0 and ready:\n    evaluate()\n"
-    assert "step % (EVERY * 10) == 0" in rewrite.apply(often, rewrite.rarer_condition(Code(often), 2))
+    assert "step % (EVERY * 10) == 0" in apply(often, rewrite.rarer_condition(Code(often), 2))
     kept = "losses.append(loss)\ntotal += loss\n"
-    assert rewrite.apply(kept, [*rewrite.detached(Code(kept), 1), *rewrite.detached(Code(kept), 2)]) == (
+    assert apply(kept, [*rewrite.detached(Code(kept), 1), *rewrite.detached(Code(kept), 2)]) == (
         "losses.append((loss).detach())\ntotal += (loss).detach()\n"
     )
 
@@ -265,14 +265,14 @@ def test_rewrites_of_lines():
 def test_numbers_are_found_by_name_and_value_wherever_they_are():
     text = "BATCH_SIZE = N\nmodel = PPO(batch_size=N, n_steps=32)\nadd_argument('--minibatch', default=N)\na, BATCH = 1, N\n"
     before = text.replace("N\n", "32\n").replace("=N", "=32").replace("N)", "32)")
-    found = rewrite.apply(before, rewrite.number(Code(before), "batch", 32, lambda _: "256"))
+    found = apply(before, rewrite.number(Code(before), "batch", 32, lambda _: "256"))
     assert found == text.replace("N\n", "256\n").replace("=N", "=256").replace("N)", "256)")
 
 
 def test_vector_classes_are_swapped_only_without_settings():
     text = "from gymnasium.vector import AsyncVectorEnv\nenvs = AsyncVectorEnv(makers)\n"
     names = {"AsyncVectorEnv": "SyncVectorEnv"}
-    swapped = rewrite.apply(text, rewrite.renamed(Code(text), names))
+    swapped = apply(text, rewrite.renamed(Code(text), names))
     assert swapped == "from gymnasium.vector import SyncVectorEnv\nenvs = SyncVectorEnv(makers)\n"
     assert rewrite.renamed(Code(text.replace("(makers)", "(makers, shared_memory=False)")), names) == []
 
@@ -296,7 +296,7 @@ GAE = textwrap.dedent(
 
 
 def test_a_loop_over_numpys_views_computes_the_same():
-    text = rewrite.apply(GAE, rewrite.numpy_loop(Code(GAE), 9))
+    text = apply(GAE, rewrite.numpy_loop(Code(GAE), 9))
     assert ".numpy() if was else x" in text
     data = (torch.rand(20, 4), torch.rand(20, 4), (torch.rand(20, 4) < 0.1).float(), torch.rand(4))
     (old, last), (new, same) = run_code(GAE)["gae"](*data), run_code(text)["gae"](*data)
@@ -307,7 +307,7 @@ def test_a_function_of_numbers_is_compiled():
     pytest.importorskip("numba")
     text = "import numpy as np\ndef helper(x):\n    return x + 1\n"
     text += "def count(a):\n    n = 0\n    for x in a:\n        n += helper(x)\n    return n\n"
-    compiled = rewrite.apply(text, rewrite.jitted(Code(text), 7))
+    compiled = apply(text, rewrite.jitted(Code(text), 7))
     scope = run_code(compiled)
     assert scope["count"](np.arange(5)) == 15 and hasattr(scope["count"], "py_func")
     method = "class A:\n    def count(self, a):\n        for x in a:\n            pass\n"
@@ -318,21 +318,21 @@ def test_a_function_of_numbers_is_compiled():
 def test_edits_touch_only_their_lines(parts, data):
     text = "\n".join(parts) + "\n"
     lines = text.splitlines()
-    assert rewrite.apply(text, []).splitlines() == lines
+    assert apply(text, []).splitlines() == lines
     if lines:
         place = data.draw(st.integers(1, len(lines)))
-        changed = rewrite.apply(text, [Edit(place, place, ("x", "y"))]).splitlines()
+        changed = apply(text, [Edit(place, place, ("x", "y"))]).splitlines()
         assert changed == [*lines[: place - 1], "x", "y", *lines[place:]]
 
 
 def test_edits_of_the_same_line_are_refused_and_differences_apply(tmp_path):
     with pytest.raises(Overlap):
-        rewrite.apply("a\nb\n", [Edit(1, 1, ("x",)), Edit(1, 1, ("y",))])
+        apply("a\nb\n", [Edit(1, 1, ("x",)), Edit(1, 1, ("y",))])
     before = "a\nb\nc\n"
-    after = rewrite.apply(before, [Edit(2, 1, ("new",)), Edit(2, 2, ("B",))])
+    after = apply(before, [Edit(2, 1, ("new",)), Edit(2, 2, ("B",))])
     assert after == "a\nnew\nB\nc\n"
     (tmp_path / "f.py").write_text(before)
-    subprocess.run(["patch", "f.py"], cwd=tmp_path, input=rewrite.diff("f.py", before, after), text=True, check=True)
+    subprocess.run(["patch", "f.py"], cwd=tmp_path, input=diff("f.py", before, after), text=True, check=True)
     assert (tmp_path / "f.py").read_text() == after
 
 

@@ -54,7 +54,6 @@ def main():
 
 main()
 """
-HOTLAP = [sys.executable, "-m", "hotlap.cli"]
 
 
 def hotlap(folder, *arguments, code=0):

@@ -22,11 +22,11 @@ from hotlap.diagnose import findings
 from hotlap.diagnose.code import Code
 from hotlap.diagnose.evidence import Evidence
 from hotlap.diagnose.finding import Finding, Saved
-from hotlap.errors import HotlapError, RecordError, TargetFailed, UsageError
+from hotlap.errors import RecordError, TargetFailed, UsageError
+from hotlap.interventions.edit import Overlap, apply, diff, to_original
 from hotlap.interventions.intervention import Intervention, patched, side_of, together
 from hotlap.interventions.knobs import Knob, knobs_of, parse
 from hotlap.interventions.remedies import Context, remedies
-from hotlap.interventions.rewrite import Edit, Overlap, apply, diff
 from hotlap.probe.system import Options
 from hotlap.race import Options as Turns
 from hotlap.race import Side
@@ -40,6 +40,7 @@ SEEDS = 3
 PROFILE = Options(seconds=8.0, period=0.01, rest=0.0)  # nothing is left out: rare and long work counts too
 EXPERIMENT = 45.0  # seconds that one experiment may take
 MOST_PROFILES = 5
+LAST = 99  # the number of the profile that shows the end
 
 OnProgress = Callable[[str, float], None]  # (what goes on, seconds spent)
 OnPlan = Callable[[list[dict[str, Any]]], None]  # (hypotheses that will be tried)
@@ -100,14 +101,17 @@ class Investigation:
 
     def _read_sources(self) -> None:
         """The user's files as they are on disk, by the names that the profile gave them."""
-        for folder in sorted(self.run.path.glob("profile-*/run.json")):
-            with suppress(HotlapError):
-                for name, code in Evidence(load(folder.parent)).codes.items():
-                    path = next((p for p in self._places(name) if p.is_file()), None)
-                    if path is not None and name not in self.texts:
-                        self.paths[name], self.texts[name] = str(path.resolve()), path.read_text()
-                        if folder.parent.name == "profile-1" and self.texts[name] != code.text:
-                            raise UsageError(f"{name} has changed since it was profiled: investigate it anew")
+        for file in sorted(self.run.path.glob("profile-*/run.json")):
+            codes: dict[str, Code] = {}
+            with suppress(RecordError):  # a profile that was cut off
+                codes = Evidence(load(file.parent)).codes
+            for name, code in codes.items():
+                path = next((p for p in self._places(name) if p.is_file()), None)
+                if path is None or name in self.texts:
+                    continue
+                self.paths[name], self.texts[name] = str(path.resolve()), path.read_text()
+                if file.parent.name == "profile-1" and self.texts[name] != code.text:
+                    raise UsageError(f"{name} has changed since it was profiled: investigate it anew")
 
     def _places(self, name: str) -> list[Path]:
         beside = Path(self.side.script).parent if self.side.script and not self.side.module else Path()
@@ -136,8 +140,9 @@ class Investigation:
         self.total()
         self.check_learning()
         if self.accepted and not self.run.header.get("after"):
-            self.profile(99)
-            self._save(after="profile-99")
+            with suppress(TargetFailed):  # it may be too fast now to be profiled before it ends
+                self.profile(LAST)
+                self._save(after=f"profile-{LAST}")
 
     @property
     def _reserve(self) -> float:
@@ -206,11 +211,11 @@ class Investigation:
         found = findings(evidence)
         for finding in found:
             fresh = [one for one in self._testable(context, finding) if (finding.cause, one.title) not in tried]
-            new += [self._hypothesis(finding, one, number) for one in fresh]
+            new += [self._hypothesis(finding.cause, finding, one, number) for one in fresh]
         if number == 1:
             new += [self._knob_hypothesis(text, value) for text in self.settings.knobs for value in parse(text)[2]]
         untestable = [f for f in found if not any(h["cause"] == f.cause for h in (*new, *self.hypotheses))]
-        new += [self._hypothesis(finding, None, number) for finding in untestable]
+        new += [self._hypothesis(finding.cause, finding, None, number) for finding in untestable]
         self.hypotheses.extend(new)
         for i, hypothesis in enumerate(self.hypotheses, 1):
             hypothesis["id"] = i
@@ -232,39 +237,29 @@ class Investigation:
         fitting = []
         for intervention in remedies(context, finding):
             with suppress(Overlap, KeyError, ValueError):
-                moved = replace(intervention, edits={f: self._to_original(f, e) for f, e in intervention.edits.items()})
+                before = together(self.accepted).edits
+                moved = replace(
+                    intervention,
+                    edits={f: to_original(self.texts[f], before.get(f, ()), e) for f, e in intervention.edits.items()},
+                )
                 patched(together([*self.accepted, moved]), self.texts)
                 fitting.append(moved)
         return fitting
 
-    def _to_original(self, file: str, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-        """Edits of the text as it is with what was accepted, as edits of the original."""
-        before = together(self.accepted).edits.get(file, ())
-        if not before:
-            return tuple(edits)
-        origin: list[int | None] = list(range(1, len(self.texts[file].splitlines()) + 1))
-        for edit in sorted(set(before), key=lambda edit: (edit.first, edit.last), reverse=True):
-            origin[edit.first - 1 : edit.last] = [None] * len(edit.lines)
-        moved = []
-        for edit in edits:
-            lines = origin[edit.first - 1 : max(edit.last, edit.first)]
-            if not lines or None in lines:
-                raise Overlap("this line was changed already")
-            first = lines[0] or 1
-            moved.append(Edit(first, first + edit.last - edit.first, edit.lines))
-        return tuple(moved)
-
-    def _hypothesis(self, finding: Finding, intervention: Intervention | None, number: int) -> dict[str, Any]:
-        doc = finding.document()
+    def _hypothesis(
+        self, cause: str, finding: Finding | None, intervention: Intervention | None, number: int
+    ) -> dict[str, Any]:
+        doc = finding.document() if finding else None
+        untestable = finding is not None and finding.saved.value > 0 and intervention is None
         return {
             "id": 0,
-            "cause": finding.cause,
+            "cause": cause,
             "finding": doc,
-            "projected": doc["projected"],
+            "projected": doc["projected"] if doc else None,
             "intervention": intervention.facts() if intervention else None,
             "profile": number,
-            "verdict": None if intervention else INCONCLUSIVE if finding.saved.value else NO_BUG,
-            "reason": None if intervention or not finding.saved.value else "hotlap knows no experiment for this script",
+            "verdict": None if intervention else INCONCLUSIVE if untestable else NO_BUG,
+            "reason": "hotlap knows no experiment for this script" if untestable else None,
             "measured": None,
             "ci95": None,
             "accepted": False,
@@ -274,8 +269,7 @@ class Investigation:
     def _knob_hypothesis(self, text: str, value: str) -> dict[str, Any]:
         role, knob, _ = parse(text)
         intervention = Intervention(f"{role}: {' '.join(knob.set(value))}", arguments=knob.set(value), learning=True)
-        row = self._hypothesis(Finding("too-few-envs", "collect", ()), intervention, 1)
-        return row | {"cause": f"knob {role}", "finding": None, "projected": None}
+        return self._hypothesis(f"knob {role}", None, intervention, 1)
 
     # -- experiments --
 
@@ -460,11 +454,9 @@ def resume(path: str, side_of_run: Callable[[str], Side], rerun: bool = False) -
 
 def files_of(run: Run, texts: Mapping[str, str], paths: Mapping[str, str], allow_learning: bool) -> dict[str, str]:
     """What `--apply` writes: a unified diff, an environment file, the arguments to add; whatever there is to write."""
-    checked = run.header.get("learning") or {}
-    verdicts = [(checked.get(name) or {}).get("verdict") for name in ("safe", "all")]
-    differs = verdicts[0] not in (None, learning.SAME)  # what was thought to leave learning alone does not
-    if differs and not allow_learning:
-        return {}
+    losses = (run.header.get("learning") or {}).get("safe")
+    if losses and losses["verdict"] != learning.SAME and not allow_learning:
+        return {}  # what was thought to leave learning alone does not
     chosen = [
         Intervention.from_facts(h["intervention"])
         for h in run.header["hypotheses"]

@@ -116,11 +116,6 @@ class Evidence:
         return max(rows, self.env_steps / self.updates) if self.is_on_policy and self.updates and rows else rows
 
     @property
-    def env_share(self) -> float:
-        """What environments take: stepping, resetting, and waiting for those in other processes."""
-        return self.own_share(STEP, RESET, WAIT)
-
-    @property
     def update_share(self) -> float:
         return self.share(stages.UPDATE, stages.SAMPLE)
 

@@ -14,12 +14,6 @@ class Saved:
     low: float
     high: float
 
-    def times(self, value: float, low: float | None = None, high: float | None = None) -> "Saved":
-        """That fraction of it."""
-        return Saved(
-            self.value * value, self.low * (value if low is None else low), self.high * (value if high is None else high)
-        )
-
     def speedup(self) -> tuple[float, float, float]:
         """How many times faster the whole gets: the estimate, and its limits."""
         return tuple(1 / (1 - min(max(part, 0.0), 0.98)) for part in (self.value, self.low, self.high))  # type: ignore[return-value]

@@ -3,7 +3,7 @@
 import ast
 
 from hotlap.diagnose.code import Code
-from hotlap.interventions.rewrite import Edit, Edits
+from hotlap.interventions.edit import Edit, Edits
 
 
 def batched_pushes(code: Code, line: int) -> Edits:

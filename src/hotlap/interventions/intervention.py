@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.interventions import variable
-from hotlap.interventions.rewrite import Edit, apply
+from hotlap.interventions.edit import Edit, apply
 from hotlap.race import Side
 
 

@@ -9,9 +9,9 @@ from hotlap.diagnose.code import Code
 from hotlap.diagnose.evidence import Evidence, Look
 from hotlap.diagnose.finding import Finding
 from hotlap.interventions import batching, rewrite
+from hotlap.interventions.edit import Edits
 from hotlap.interventions.intervention import Intervention
 from hotlap.interventions.knobs import Knob, find
-from hotlap.interventions.rewrite import Edits
 
 
 @dataclass(frozen=True)

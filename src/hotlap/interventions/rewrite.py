@@ -4,68 +4,13 @@ They are tried without touching the file (`source.py`), and written as a unified
 """
 
 import ast
-import difflib
-import itertools
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from hotlap.diagnose.code import Code
+from hotlap.interventions.edit import Edit, Edits, indent, swap
 
 STAND_IN = '__import__("hotlap.interventions.source", fromlist=["_"])'
-
-
-@dataclass(frozen=True)
-class Edit:
-    """Lines from `first` to `last` become `lines`; with `last` one less than `first`, they are put in before it."""
-
-    first: int
-    last: int
-    lines: tuple[str, ...]
-
-
-Edits = list[Edit]
-
-
-class Overlap(ValueError):
-    """Two edits want to change the same line."""
-
-
-def apply(text: str, edits: Sequence[Edit]) -> str:
-    lines = text.splitlines()
-    ordered = sorted(set(edits), key=lambda edit: (edit.first, edit.last), reverse=True)
-    for later, edit in itertools.pairwise(ordered):
-        if edit.last >= later.first and later.last >= later.first:
-            raise Overlap(f"two changes of line {later.first}")
-    for edit in ordered:
-        lines[edit.first - 1 : edit.last] = edit.lines
-    return "\n".join(lines) + ("\n" if text.endswith("\n") or not text else "")
-
-
-def diff(name: str, before: str, after: str) -> str:
-    lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"a/{name}", f"b/{name}")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
-
-
-def _swap(code: Code, changes: Sequence[tuple[ast.AST, str]]) -> Edits:
-    """Replace expressions, each within one line."""
-    by_line: dict[int, list[tuple[int, int, str]]] = {}
-    for node, text in changes:
-        line, end = node.lineno, node.end_lineno  # type: ignore[attr-defined]
-        if line != end:
-            return []
-        by_line.setdefault(line, []).append((node.col_offset, node.end_col_offset, text))  # type: ignore[attr-defined]
-    edits = []
-    for number, found in by_line.items():
-        raw = code.lines[number - 1].encode()  # offsets are in bytes
-        for begin, end, text in sorted(set(found), reverse=True):
-            raw = raw[:begin] + text.encode() + raw[end:]
-        edits.append(Edit(number, number, (raw.decode(),)))
-    return edits
 
 
 def _after_imports(code: Code, text: str, needs: str) -> Edits:
@@ -88,7 +33,7 @@ def no_grad(code: Code, line: int) -> Edits:
     if not re.search(r"^import torch$", code.text, re.MULTILINE):
         return []
     first, last = statement.lineno, statement.end_lineno or statement.lineno
-    space = _indent(code.lines[first - 1])
+    space = indent(code.lines[first - 1])
     inner = [f"    {text}" for text in code.lines[first - 1 : last]]
     return [Edit(first, last, (f"{space}with torch.no_grad():", *inner))]
 
@@ -116,8 +61,8 @@ def hoisted_items(code: Code, line: int) -> Edits:
         swaps.append((node, f"{name}[{target.id}]"))
     if not swaps:
         return []
-    space = _indent(code.lines[loop.lineno - 1])
-    return [Edit(loop.lineno, loop.lineno - 1, tuple(space + text for text in made.values())), *_swap(code, swaps)]
+    space = indent(code.lines[loop.lineno - 1])
+    return [Edit(loop.lineno, loop.lineno - 1, tuple(space + text for text in made.values())), *swap(code, swaps)]
 
 
 def _changed_in(loop: ast.AST) -> set[str]:
@@ -163,7 +108,7 @@ def stacked_tensor(code: Code, line: int) -> Edits:
             swaps.append((node, f"torch.tensor(np.asarray({made_of}){rest})"))  # without a dtype, floats would become doubles
         elif name in kinds and "np." not in made_of:
             swaps.append((node, f"torch.tensor(np.asarray({made_of}), dtype={kinds[name]})"))
-    return _swap(code, swaps)
+    return swap(code, swaps)
 
 
 # -- functions and loops --
@@ -173,7 +118,7 @@ def _decorated(code: Code, line: int, decorator: str) -> Edits:
     function = code.function(line)
     if function is None:
         return []
-    space = _indent(code.lines[function.lineno - 1])
+    space = indent(code.lines[function.lineno - 1])
     return [Edit(function.lineno, function.lineno - 1, (f"{space}@{decorator}",))]
 
 
@@ -191,7 +136,7 @@ def skipped_loop(code: Code, line: int) -> Edits:
     loop = next((found for found in reversed(code.loops(line)) if isinstance(found, ast.For)), None)
     if loop is None:
         return []
-    return _swap(code, [(loop.iter, f'{STAND_IN}.skipped({ast.unparse(loop.iter)}, "{loop.lineno}")')])
+    return swap(code, [(loop.iter, f'{STAND_IN}.skipped({ast.unparse(loop.iter)}, "{loop.lineno}")')])
 
 
 def numpy_loop(code: Code, line: int) -> Edits:
@@ -213,7 +158,7 @@ def numpy_loop(code: Code, line: int) -> Edits:
     used = [name for name, read in seen.items() if read and name != loop.target.id and not name.isupper()]
     if not used:
         return []
-    space, listed = _indent(code.lines[loop.lineno - 1]), ", ".join(used) + ","
+    space, listed = indent(code.lines[loop.lineno - 1]), ", ".join(used) + ","
     last = loop.end_lineno or loop.lineno
     before = (
         f"{space}_tensors = [isinstance(x, torch.Tensor) for x in ({listed})]",
@@ -269,7 +214,7 @@ def fewer_rounds(code: Code, line: int, times: int) -> Edits:
     for loop in reversed(code.loops(line)):
         if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "range":
             if len(loop.iter.args) == 1:
-                return _swap(code, [(loop.iter.args[0], f"max(1, ({ast.unparse(loop.iter.args[0])}) // {times})")])
+                return swap(code, [(loop.iter.args[0], f"max(1, ({ast.unparse(loop.iter.args[0])}) // {times})")])
             return []
     return []
 
@@ -280,7 +225,7 @@ def left_out(code: Code, line: int) -> Edits:
     if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)) or ";" in code.line(line):
         return []
     return [
-        Edit(statement.lineno, statement.end_lineno or statement.lineno, (_indent(code.lines[statement.lineno - 1]) + "pass",))
+        Edit(statement.lineno, statement.end_lineno or statement.lineno, (indent(code.lines[statement.lineno - 1]) + "pass",))
     ]
 
 
@@ -290,7 +235,7 @@ def rarer_condition(code: Code, line: int, times: int = 10) -> Edits:
         if isinstance(node, ast.If):
             for test in ast.walk(node.test):
                 if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod) and not _learns(node):
-                    return _swap(code, [(test.right, f"({ast.unparse(test.right)} * {times})")])
+                    return swap(code, [(test.right, f"({ast.unparse(test.right)} * {times})")])
     return []
 
 
@@ -310,7 +255,7 @@ def validate_off(code: Code) -> Edits:
 
 
 def anomaly_off(code: Code) -> Edits:
-    return _swap(
+    return swap(
         code,
         [
             (node.args[0], "False")
@@ -328,7 +273,7 @@ def threads(code: Code, number: int) -> Edits:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.set_num_threads" and node.args
     ]
     if calls:
-        return _swap(code, [(node.args[0], str(number)) for node in calls])
+        return swap(code, [(node.args[0], str(number)) for node in calls])
     return _after_imports(code, f"torch.set_num_threads({number})", "torch")
 
 
@@ -344,7 +289,7 @@ def renamed(code: Code, names: dict[str, str]) -> Edits:
             swaps.append((node, f"{ast.unparse(node.value)}.{names[node.attr]}"))
         elif isinstance(node, ast.alias) and node.name in names and not node.asname:
             swaps.append((node, names[node.name]))
-    return _swap(code, swaps)
+    return swap(code, swaps)
 
 
 def float32(code: Code) -> Edits:
@@ -360,7 +305,7 @@ def float32(code: Code) -> Edits:
             isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "double" and not node.args
         ):
             swaps.append((node, f"{ast.unparse(node.func.value)}.float()"))
-    return _swap(code, swaps)
+    return swap(code, swaps)
 
 
 def detached(code: Code, line: int) -> Edits:
@@ -369,9 +314,9 @@ def detached(code: Code, line: int) -> Edits:
         if getattr(node, "lineno", 0) != line:
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append" and node.args:
-            return _swap(code, [(node.args[0], f"({ast.unparse(node.args[0])}).detach()")])
+            return swap(code, [(node.args[0], f"({ast.unparse(node.args[0])}).detach()")])
         if isinstance(node, ast.AugAssign):
-            return _swap(code, [(node.value, f"({ast.unparse(node.value)}).detach()")])
+            return swap(code, [(node.value, f"({ast.unparse(node.value)}).detach()")])
     return []
 
 
@@ -402,4 +347,4 @@ def number(code: Code, name: str, value: float | None, new: Callable[[str], str]
         swaps += [
             (item, new(ast.unparse(item))) for label, item in found if item is not None and pattern.search(label) and fits(item)
         ]
-    return _swap(code, swaps)
+    return swap(code, swaps)

@@ -19,6 +19,7 @@ from hotlap.probe.timeline import FORWARDS, STEP
 from hotlap.probe.usage import Usage, threads
 from hotlap.record import KERNELS, STACKS, TRACED, Recorded, Run, append_line
 
+PATIENCE = 120.0  # seconds that a script is given to begin to learn; then it is measured as it is
 PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
 _finder: hooks.Finder | None = None
 
@@ -51,6 +52,7 @@ class Recorder:
         self.run, self.spec = run, spec
         self._left = spec["warmup"]
         self._learning = False
+        self._patience = PATIENCE
         self._walls: list[int] = []
         self._rested = 0
         self._traced = False
@@ -111,7 +113,8 @@ class Recorder:
         self._append(phase, sample)
         if self._learning and not self._warm:
             self._left -= 1
-        self._learning = self._learning or bool(sample.counts.get(UPDATES))
+        self._patience -= sample.wall * 1e-9
+        self._learning = self._learning or bool(sample.counts.get(UPDATES)) or self._patience < 0
         if self._warm and not self._traced:
             self._traced = True
             self._gpu = GpuTrace.begin(EVENTS.origin)
