@@ -58,6 +58,7 @@ def test_every_change_is_undone():
 
 
 def test_switches_change_what_they_say():
+    torch.distributions.Distribution.set_default_validate_args(True)  # Stable-Baselines3, once imported, has it off
     with switches.validate_off():
         torch.distributions.Categorical(logits=torch.full((2,), float("nan")))  # would be refused
     with pytest.raises(ValueError, match="nan"):

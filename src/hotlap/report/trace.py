@@ -44,12 +44,12 @@ def speedscope(run: Run) -> dict[str, Any]:
             raise RecordError(f"{run.path} has no sampled stacks; profile a script without --no-lines")
         frames, stacks = list(found["frames"]), found["stacks"]
         roots: dict[str, int] = {}
-        for stage, _, _ in stacks:
+        for stage, *_ in stacks:
             if stage not in roots:
                 roots[stage] = len(frames)
                 frames.append({"name": stage or "no stage"})
-        samples = [[roots[stage], *stack] for stage, stack, _ in stacks]
-        weights = [seconds for _, _, seconds in stacks]
+        samples = [[roots[stage], *stack] for stage, stack, *_ in stacks]
+        weights = [seconds for _, _, seconds, *_ in stacks]
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": f"hotlap {run.header['target']}",
