@@ -18,6 +18,7 @@ from hotlap import interventions
 from hotlap.diagnose.code import Code
 from hotlap.errors import UsageError
 from hotlap.interventions import batching, beside, kernels, knobs, layouts, rewrite, source, switches
+from hotlap.interventions.changing import TOOK
 from hotlap.interventions.edit import Edit, Overlap, apply, diff
 from hotlap.interventions.intervention import Intervention, patched, side_of, together
 from hotlap.race import Side
@@ -337,6 +338,19 @@ def test_edits_of_the_same_line_are_refused_and_differences_apply(tmp_path):
     assert (tmp_path / "f.py").read_text() == after
 
 
+def test_a_change_tells_whether_the_script_came_across_it(tmp_path, monkeypatch):
+    wanted = [("sleep-off", {}), ("foreach", {}), ("checkpoints-off", {}), ("infos-empty", {}), ("validate-off", {})]
+    ((name, value),) = interventions.variable(wanted).items()
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv(TOOK, str(tmp_path))
+    torch.distributions.Distribution.set_default_validate_args(True)
+    with interventions.intervened():
+        assert {path.name for path in tmp_path.iterdir()} == {"validate-off"}  # the rest has met nothing yet
+        time.sleep(1)
+        torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+    assert {path.name for path in tmp_path.iterdir()} == {"validate-off", "sleep-off", "foreach"}
+
+
 def test_interventions_add_up_and_survive_the_record(tmp_path):
     one = Intervention("one", (("threads", {"number": 1}),), ("--a", "1"), {"X": "1"}, {"f.py": (Edit(1, 1, ("x",)),)})
     two = Intervention("two", edits={"f.py": (Edit(3, 3, ("z",)),)}, learning=True)
@@ -366,7 +380,7 @@ def test_flags_are_read_from_what_help_prints():
     assert [(k.flag, k.default) for k in knobs.parse_help(click)] == [("--batch-size", "32")]
     hydra = "train is powered by Hydra.\n== Config ==\nbatch_size: 32\nlr: 0.1\n\nPowered by Hydra (https://hydra.cc)\n"
     found = knobs.parse_help(hydra)
-    assert knobs.find(found, "batch").set(64) == ("batch_size=64",)
+    assert knobs.find(found, "batch").set(64) == {"arguments": ("batch_size=64",)}
 
 
 def test_flags_of_a_real_script(tmp_path):
@@ -376,10 +390,16 @@ def test_flags_of_a_real_script(tmp_path):
         "args = p.parse_args()\nraise SystemExit('it trained')\n"
     )
     (knob,) = knobs.knobs_of(str(script), False, {})
-    assert (knob.flag, knob.default, knob.set(64)) == ("--batch-size", "16", ("--batch-size", "64"))
+    assert (knob.flag, knob.default, knob.set(64)) == ("--batch-size", "16", {"arguments": ("--batch-size", "64")})
     plain = tmp_path / "plain.py"
     plain.write_text("raise SystemExit('it trained')\n")
     assert knobs.knobs_of(str(plain), False, {}) == []  # it would not understand --help
+
+
+def test_the_fields_of_a_system_are_knobs():
+    found = knobs.knobs_of_system({"num_envs": 256, "updates_per_step": 64.0, "turbo": False, "hidden": [128], "device": "cpu"})
+    assert [(k.flag, k.default) for k in found] == [("--num-envs", "256"), ("--updates-per-step", "64")]
+    assert Intervention("fewer", **knobs.find(found, "updates?_per").set(8)).config == {"updates_per_step": 8}
 
 
 def test_a_knob_as_the_user_names_it():

@@ -123,6 +123,16 @@ def test_the_plan_alone_and_the_findings_alone(folder):
     assert "diagnose a profile" in hotlap(folder, "diagnose", doc["run"], code=2).stderr
 
 
+def test_the_plan_for_a_system(folder):
+    settings = ["--preset", "seed", "--num-envs", "16", "--size", "6", "--iteration-steps", "4"]
+    knob = ["--knob", "net=--hidden:64x64"]
+    done = hotlap(folder, "investigate", "snake", "--dry-run", "--json", *knob, "--", *settings)
+    header = json.loads((folder / json.loads(done.stdout)["run"] / "run.json").read_text())
+    planned = {h["cause"]: h["intervention"] for h in header["hypotheses"] if h["intervention"]}
+    assert planned["utd-high"]["config"] == {"updates_per_step": 8} and planned["utd-high"]["changes_learning"]
+    assert planned["knob net"]["config"] == {"hidden": [64, 64]}
+
+
 def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
     save = "import sqlite3\n    sqlite3.connect('results.db').execute('create table x (y)')"
     (folder / "train.py").write_text(SCRIPT.replace("SAVE", save))
@@ -159,6 +169,7 @@ def test_interrupted_and_resumed(folder):
         (["investigate", "missing.py"], "no script"),
         (["investigate", "train.py", "--knob", "x"], "must look like"),
         (["investigate", "train.py", "--budget", "soon"], "soon"),
+        (["investigate", "snake", "--knob", "x=--batch:1"], "has no knob"),
         (["investigate", "--resume", "nothing"], "no run"),
         (["diagnose", "nothing"], "no run"),
     ],

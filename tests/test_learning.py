@@ -1,9 +1,11 @@
 """The learning check: verdicts on made-up curves, and real scripts held to their losses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from hotlap import learning, safety
+from hotlap import learning, safety, targets
 from hotlap.diagnose.code import Code
 from hotlap.learning import Curve
 from hotlap.race import Side
@@ -99,6 +101,18 @@ def test_curves_of_a_real_script(tmp_path):
     again = learning.run_curve(side(tmp_path, "base", "0.01"), tmp_path, "again", 0, steps=1500)
     other = learning.run_curve(side(tmp_path, "base", "0.01"), tmp_path, "other", 1, steps=1500)
     assert again.returns == found.returns != other.returns
+
+
+def test_a_system_is_held_to_its_losses_and_its_returns(tmp_path):
+    slow = targets.side("snake --preset seed --num-envs 8 --size 6 --updates-per-step 1 --learning-starts 64")
+    fast = replace(slow, config={**slow.config, "turbo": True})
+    found = learning.same_losses(slow, fast, tmp_path)
+    assert (found["verdict"], found["compared"], found["difference"]) == (learning.SAME, learning.ITERATIONS, 0)
+    other = replace(slow, config={**slow.config, "learning_rate": 0.1})
+    assert learning.same_losses(slow, other, tmp_path)["verdict"] == "other losses"
+    curve = learning.run_curve(fast, tmp_path, "fast", 1, steps=20_000)
+    assert curve.steps[-1] >= 20_000 > curve.steps[-1] - 8 * 64 and curve.seconds == sorted(curve.seconds)
+    assert len(curve.returns) > 100 and max(curve.returns) > min(curve.returns)
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hotlap import compare, learning, machine, safety
+from hotlap import compare, learning, machine, safety, targets
 from hotlap.diagnose import findings
 from hotlap.diagnose.code import Code
 from hotlap.diagnose.evidence import Evidence
 from hotlap.diagnose.finding import Finding, Saved
 from hotlap.errors import RecordError, TargetFailed, UsageError
+from hotlap.interventions.changing import TOOK
 from hotlap.interventions.edit import Overlap, apply, diff, to_original
 from hotlap.interventions.intervention import Intervention, patched, side_of, together
-from hotlap.interventions.knobs import Knob, knobs_of, parse
+from hotlap.interventions.knobs import Knob, knobs_of, knobs_of_system, parse
 from hotlap.interventions.remedies import Context, remedies
 from hotlap.probe.system import Options
 from hotlap.race import Options as Turns
@@ -34,6 +35,7 @@ from hotlap.record import Run, load, this_process
 
 CONFIRMED, REFUTED, INCONCLUSIVE = "confirmed", "refuted", "inconclusive"
 NO_BUG, SKIPPED = "no bug", "skipped"
+SPENT = "the budget was spent"
 SETTLED = "another experiment for this cause had succeeded"
 WORTH = 1.03  # a gain below this is not worth a change
 SEEDS = 3
@@ -226,8 +228,8 @@ class Investigation:
 
     def _flags(self, evidence: Evidence) -> list[Knob]:
         if self._knobs is None:
-            script = self.side.script
-            self._knobs = knobs_of(script, self.side.module, evidence.codes) if script else []
+            script, config = self.side.script, self.side.config
+            self._knobs = knobs_of(script, self.side.module, evidence.codes) if script else knobs_of_system(config)
         return self._knobs
 
     def _testable(self, context: Context, finding: Finding) -> list[Intervention]:
@@ -268,7 +270,12 @@ class Investigation:
 
     def _knob_hypothesis(self, text: str, value: str) -> dict[str, Any]:
         role, knob, _ = parse(text)
-        intervention = Intervention(f"{role}: {' '.join(knob.set(value))}", arguments=knob.set(value), learning=True)
+        title = f"{role}: {knob.flag} {value}"
+        if self.side.system:
+            changed = targets.setting(self.run.header["command"], knob.flag, value)
+            intervention = Intervention(title, config=changed, learning=True)
+        else:
+            intervention = Intervention(title, learning=True, **knob.set(value))
         return self._hypothesis(f"knob {role}", None, intervention, 1)
 
     # -- experiments --
@@ -284,7 +291,7 @@ class Investigation:
                 hypothesis |= {"verdict": SKIPPED, "reason": SETTLED}
                 continue
             if self.left(self._reserve) < EXPERIMENT / 2:
-                hypothesis |= {"verdict": SKIPPED, "reason": "the budget was spent"}
+                hypothesis |= {"verdict": SKIPPED, "reason": SPENT}
                 continue
             self._experiment(hypothesis)
             self._save()
@@ -303,15 +310,16 @@ class Investigation:
         self._progress(f"experiment {hypothesis['id']}, {hypothesis['cause']}: {intervention.title}")
         hypothesis["projected"] = self._projected_now(hypothesis)
         try:
-            sides = [
-                self._side(together(self.accepted), "before"),
-                self._side(together([*self.accepted, intervention]), "after"),
-            ]
+            before = self._side(together(self.accepted), "before")
+            after = self._side(together([*self.accepted, intervention]), "after")
         except Overlap as error:
             hypothesis |= {"verdict": INCONCLUSIVE, "reason": str(error)}
             return
         folder = self.run.path / "experiments" / f"{hypothesis['id']:02d}-{hypothesis['cause'].replace(' ', '-')}"
-        doc = self._race(sides, folder, min(EXPERIMENT, self.left(self._reserve)))
+        took = self.run.path / "took" / f"{hypothesis['id']:02d}"
+        took.mkdir(parents=True, exist_ok=True)
+        after = replace(after, environment={**after.environment, TOOK: str(took.resolve())})
+        doc = self._race([before, after], folder, min(EXPERIMENT, self.left(self._reserve)))
         hypothesis["experiment"] = str(folder.relative_to(self.run.path))
         if not doc["ratio"] or not doc["ci95"]:
             hypothesis |= {"verdict": INCONCLUSIVE, "reason": doc["error"] or "too few samples"}
@@ -319,6 +327,8 @@ class Investigation:
         low, high = doc["ci95"]
         verdict = CONFIRMED if low > 1 and doc["ratio"] >= WORTH else REFUTED if high < WORTH else INCONCLUSIVE
         reason = None if verdict != INCONCLUSIVE else "the interval holds both a gain and none"
+        if verdict != CONFIRMED and intervention.names and not any((took / name).exists() for name in intervention.names):
+            verdict, reason = INCONCLUSIVE, "the script never came across what was changed"
         accepted = verdict == CONFIRMED and not intervention.bound
         hypothesis |= {
             "verdict": verdict,
@@ -373,11 +383,6 @@ class Investigation:
     def check_learning(self) -> None:
         """The same losses for what cannot change learning; curves over seeds for what can."""
         if not self.accepted or self.run.header.get("learning"):
-            return
-        if self.side.system:
-            changes = any(one.learning for one in self.accepted)
-            words = "throughput only" if changes else "turbo and threads leave the numbers as they are (bit for bit, by test)"
-            self._save(learning={"safe": None, "all": None, "words": words})
             return
         folder = self.run.path / "learning"
         found: dict[str, Any] = {"safe": None, "all": None, "words": None}
@@ -437,7 +442,9 @@ def investigate(
     return run
 
 
-def resume(path: str, side_of_run: Callable[[str], Side], rerun: bool = False) -> tuple[Run, Side, Settings]:
+def resume(
+    path: str, side_of_run: Callable[[str], Side], rerun: bool = False, budget: float | None = None
+) -> tuple[Run, Side, Settings]:
     """An investigation that was interrupted, planned only, or refused, to go on with."""
     run = load(path)
     if run.header["verb"] != "investigate":
@@ -445,11 +452,25 @@ def resume(path: str, side_of_run: Callable[[str], Side], rerun: bool = False) -
     if run.is_running:
         raise RecordError(f"{path} is still being written by process {run.header['process']['pid']}")
     settings = run.header["config"]["settings"]
+    if budget:
+        settings["budget"] = budget
+        _take_up(run)
     settings |= {"dry": False, "rerun": settings["rerun"] or rerun, "knobs": tuple(settings["knobs"])}
     side = side_of_run(run.header["command"])
     run.header.pop("error", None)
     run.update(status="running", process=this_process())
     return run, side, Settings(**settings)
+
+
+def _take_up(run: Run) -> None:
+    """What was left out for lack of time is to be done, and the end once more if anything was."""
+    left_out = [h for h in run.header["hypotheses"] if h["reason"] == SPENT]
+    for hypothesis in left_out:
+        hypothesis |= {"verdict": None, "reason": None}
+    if left_out:
+        for field in ("total", "losses", "learning", "after"):
+            run.header.pop(field, None)
+        shutil.rmtree(run.path / f"profile-{LAST}", ignore_errors=True)
 
 
 def files_of(run: Run, texts: Mapping[str, str], paths: Mapping[str, str], allow_learning: bool) -> dict[str, str]:

@@ -28,7 +28,8 @@ SAME, AS_GOOD, WORSE, UNCLEAR = "same losses", "not worse", "worse", "cannot tel
 NOT_REPEATABLE = "not repeatable"
 MARGIN = 0.1  # of what the original learned, and of the spread of its returns at least
 LAST = 0.25  # of the steps: their episodes are the score
-LOSSES = 40  # that are compared
+LOSSES = 40  # that are compared; of a system, the means of so many iterations:
+ITERATIONS = 3
 CLOSE = 1e-4  # relative difference up to which losses are called the same: threads add numbers up in another order
 
 
@@ -72,12 +73,15 @@ def run_curve(
     losses: int = 0,
     episodes: bool = True,
 ) -> Curve:
-    """Run a script for its curve, in a process of its own."""
+    """Run a script or a system for its curve, in a process of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     out, log = folder / f"{name}.jsonl", folder / f"{name}.log"
     spec = {
         "script": side.script,
         "module": side.module,
+        "system": side.system,
+        "algorithm": side.algorithm,
+        "config": {**side.config, "seed": side.config["seed"] + seed} if side.system else {},
         "out": str(out.resolve()),
         "steps": steps,
         "seconds": seconds,
@@ -124,8 +128,9 @@ def read_curve(path: Path) -> Curve:
 
 def same_losses(base: Side, changed: Side, folder: Path, seconds: float = 60.0) -> dict[str, Any]:
     """Whether both compute the same losses, from the same seed. The original against itself says whether that can be asked."""
+    wanted = ITERATIONS if base.system else LOSSES
     runs = [
-        run_curve(side, folder, name, 0, seconds=seconds, losses=LOSSES, episodes=False).losses
+        run_curve(side, folder, name, 0, seconds=seconds, losses=wanted, episodes=False).losses
         for side, name in ((base, "losses-original"), (base, "losses-again"), (changed, "losses-changed"))
     ]
     number = min(map(len, runs))

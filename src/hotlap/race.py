@@ -48,7 +48,7 @@ class Side:
             "target": self.target,
             **shown,
             "arguments": list(self.arguments),
-            "environment": {name: value for name, value in self.environment.items() if name != "HOTLAP_INTERVENE"},
+            "environment": {name: value for name, value in self.environment.items() if not name.startswith("HOTLAP_")},
             "env_only": self.env_only,
             "algorithm": self.algorithm,
         }

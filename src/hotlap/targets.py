@@ -114,6 +114,12 @@ def _setting(text: str, knob: str, value: str) -> list[str]:
     return [flag, value]
 
 
+def setting(text: str, knob: str, value: str) -> dict[str, Any]:
+    """The fields of a system's config that a knob changes."""
+    before, after = side(text).config, side(text, extra=_setting(text, knob, value)).config
+    return {name: after[name] for name in after if after[name] != before[name]}
+
+
 def _preset(words: list[str]) -> Any:
     found = flags.system(words[0], flags.value_of("--algo", words))
     return found.presets.get(flags.value_of("--preset", words) or "fast", found.presets["fast"])

@@ -69,7 +69,7 @@ def dist_validate(e: Evidence) -> Finding | None:
 
 def too_few_envs(e: Evidence) -> Finding | None:
     """One call of the network serves few environments, and acting takes much of the time."""
-    if e.is_system or not e.act_calls or e.envs_per_call >= 8 or e.num_envs >= 8:
+    if not e.act_calls or e.envs_per_call >= 8 or e.num_envs >= 8:
         return None
     share = e.own_share(ACT, STORE, stages.COLLECT, stages.UNATTRIBUTED)
     n = max(e.envs_per_call, 1.0)

@@ -6,6 +6,7 @@ from hotlap.diagnose.evidence import ENVIRONMENT, RESET, STEP, WAIT, Evidence, F
 from hotlap.diagnose.finding import Finding, Saved
 from hotlap.probe.generic import SLEPT
 from hotlap.report import units
+from hotlap.systems import has_kernel
 
 HEAVY = 2e-3  # seconds: a step from which one speaks of a heavy environment
 _DRAWS = ("render", "_render", "render_frame", "_render_frame", "_draw", "draw", "get_image", "_get_image")
@@ -143,8 +144,8 @@ def python_loop(e: Evidence) -> Finding | None:
         return any(e.loops(frame) for frame in below) or len(set(names)) < len(names)
 
     share = e.time_in(looping)
-    if e.is_system and not e.config.get("turbo", True):
-        share = e.own_share(STEP, RESET)
+    if e.is_system:
+        share = e.own_share(STEP, RESET) if has_kernel(e.run.header["target"]) and not e.config["turbo"] else 0.0
     if share < 0.05:
         return None
     said = f"Python loops inside environments took {units.share(share)} of the time ({e.num_envs} environments, one core)."

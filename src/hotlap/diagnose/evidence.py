@@ -107,11 +107,15 @@ class Evidence:
 
     @property
     def act_calls(self) -> float:
+        if self.is_system:
+            return float(sum(sample.calls.get(ACT, 0) for sample in self.samples))
         return self.count(f"{FORWARDS}@{ACT}")
 
     @property
     def minibatch(self) -> float:
         """Rows of an update. On-policy, each step is used at least once: where the first axis is time, it is not the batch."""
+        if self.is_system:
+            return float(self.config.get("minibatch") or self.config.get("batch_size") or 0)
         rows = float(self.counters.get("minibatch") or 0)
         return max(rows, self.env_steps / self.updates) if self.is_on_policy and self.updates and rows else rows
 
@@ -122,6 +126,8 @@ class Evidence:
     @property
     def is_on_policy(self) -> bool:
         """Whether it learns from fresh experience: by the words of its code, or because advantages are computed."""
+        if self.is_system:
+            return "horizon" in self.config
         text = "\n".join(code.text for code in self.codes.values())
         on, off = bool(_ON_POLICY.search(text)), bool(_OFF_POLICY.search(text))
         return on if on != off else self.own_share(stages.ADVANTAGE) > 0

@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from hotlap.interventions import beside, kernels, layouts, source, switches
+from hotlap.interventions.changing import Change
 
 VARIABLE = "HOTLAP_INTERVENE"
 
-CHANGES: dict[str, Callable[..., AbstractContextManager[None]]] = {
+CHANGES: dict[str, Callable[..., AbstractContextManager[object]]] = {
     "affinity": switches.affinity,
     "anomaly-off": switches.anomaly_off,
     "autocast": switches.autocast,
@@ -54,5 +55,6 @@ def intervened() -> Iterator[None]:
     """The changes that this process's environment asks for."""
     with ExitStack() as stack:
         for name, options in json.loads(os.environ.get(VARIABLE, "[]")):
+            Change.naming = name
             stack.enter_context(CHANGES[name](**options))
         yield

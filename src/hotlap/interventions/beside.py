@@ -15,29 +15,32 @@ def sleep_off() -> Iterator[None]:
 
     original, main = time.sleep, threading.main_thread()
 
-    def sleep(seconds: float) -> None:
-        if threading.current_thread() is not main:
-            original(seconds)
-
     def patch(pygame: Any, change: Change) -> None:
         change.set(pygame.time, "wait", nothing)
         change.set(pygame.time, "delay", nothing)
 
-    time.sleep = sleep  # type: ignore[assignment]
-    try:
-        with when_imported({"pygame": patch}):
+    with when_imported({"pygame": patch}) as change:
+
+        def sleep(seconds: float) -> None:
+            if threading.current_thread() is main:
+                change.took()
+            else:
+                original(seconds)
+
+        time.sleep = sleep  # type: ignore[assignment]
+        try:
             yield
-    finally:
-        time.sleep = original
+        finally:
+            time.sleep = original
 
 
-def render_off() -> AbstractContextManager[None]:
+def render_off() -> AbstractContextManager[Change]:
     """Environments draw nothing: `render` gives what it gave the first time."""
 
     def patch(module: Any, change: Change) -> None:
         def alter(cls: Any) -> None:
             if "render" in cls.__dict__:
-                cls.render = once(cls.__dict__["render"])
+                cls.render = change.noted(once(cls.__dict__["render"]))
 
         for_each_class(module.Env, change, alter)
 
@@ -56,7 +59,7 @@ def once(function: Any) -> Any:
     return call
 
 
-def logs_off() -> AbstractContextManager[None]:
+def logs_off() -> AbstractContextManager[Change]:
     """TensorBoard, Weights & Biases, logging and SB3's logger write nothing."""
 
     def tensorboard(module: Any, change: Change) -> None:
@@ -83,7 +86,7 @@ def logs_off() -> AbstractContextManager[None]:
     )
 
 
-def evaluation_rarer(times: int = 10) -> AbstractContextManager[None]:
+def evaluation_rarer(times: int = 10) -> AbstractContextManager[Change]:
     """SB3 evaluates once where it would do so several times; between, the last result stands."""
 
     def patch(module: Any, change: Change) -> None:
@@ -102,7 +105,7 @@ def evaluation_rarer(times: int = 10) -> AbstractContextManager[None]:
     return when_imported({"stable_baselines3.common.callbacks": patch})
 
 
-def checkpoints_off() -> AbstractContextManager[None]:
+def checkpoints_off() -> AbstractContextManager[Change]:
     """`torch.save`, and what SB3 saves, is not written."""
 
     def torch(module: Any, change: Change) -> None:
@@ -123,19 +126,13 @@ def checkpoints_off() -> AbstractContextManager[None]:
     )
 
 
-@contextmanager
-def flush_off() -> Iterator[None]:
+def flush_off() -> AbstractContextManager[Change]:
     """`gc.collect` and `empty_cache` do nothing."""
-    import gc
 
-    original = gc.collect
-    gc.collect = lambda *_, **__: 0
+    def collect(module: Any, change: Change) -> None:
+        change.set(module, "collect", lambda *_, **__: 0)
 
-    def patch(torch: Any, change: Change) -> None:
+    def empty_cache(torch: Any, change: Change) -> None:
         change.set(torch.cuda, "empty_cache", nothing)
 
-    try:
-        with when_imported({"torch": patch}):
-            yield
-    finally:
-        gc.collect = original
+    return when_imported({"gc": collect, "torch": empty_cache})

@@ -1,26 +1,58 @@
 """How interventions change things: attributes of modules and classes, once they are imported, and back again."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import ModuleType
+from contextlib import contextmanager, suppress
+from functools import wraps
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 from hotlap.probe.events import EVENTS
 from hotlap.probe.hooks import Finder
 
+TOOK = "HOTLAP_TOOK"  # environment variable: a folder in which each change that met something to change leaves its name
 _MISSING = object()
 
 
 class Change:
-    """Attributes that were set, and what they were before."""
+    """Attributes that were set, and what they were before; and whether the script ever came across them."""
+
+    naming = ""  # the change that is being made
 
     def __init__(self) -> None:
+        self._name = Change.naming
+        self._took = False
         self._before: list[tuple[Any, str, Any]] = []
 
     def set(self, owner: Any, name: str, value: Any) -> None:
-        self._before.append((owner, name, owner.__dict__.get(name, _MISSING)))
+        """Set an attribute. A function has an effect once it is called; whatever else, if it differs from what was there."""
+        before = owner.__dict__.get(name, _MISSING)
+        self._before.append((owner, name, before))
+        if isinstance(value, FunctionType):
+            value = self.noted(value)
+        elif not isinstance(value, type | classmethod) and value != before:
+            self.took()
         setattr(owner, name, value)
+
+    def took(self) -> None:
+        """It has had an effect. Also in a worker process of the script, hence a file."""
+        if not self._took:
+            self._took = True
+            if folder := os.environ.get(TOOK):
+                with suppress(OSError):
+                    (Path(folder) / self._name).touch()
+
+    def noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, which by being called has its effect."""
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.took()
+            return function(*args, **kwargs)
+
+        return call
 
     def undo(self) -> None:
         for owner, name, value in reversed(self._before):
@@ -29,7 +61,7 @@ class Change:
 
 
 @contextmanager
-def when_imported(patches: dict[str, Callable[[Any, Change], None]]) -> Iterator[None]:
+def when_imported(patches: dict[str, Callable[[Any, Change], None]]) -> Iterator[Change]:
     """Change modules as soon as they are imported, or now if they are; all is undone at the end."""
     change = Change()
 
@@ -39,7 +71,7 @@ def when_imported(patches: dict[str, Callable[[Any, Change], None]]) -> Iterator
     finder = Finder(EVENTS, {name: [patch(name)] for name in patches})
     finder.install()
     try:
-        yield
+        yield change
     finally:
         sys.meta_path.remove(finder)
         change.undo()

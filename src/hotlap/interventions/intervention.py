@@ -31,6 +31,11 @@ class Intervention:
         """Whether the user can have it as a change of the text, of flags, of the environment or of a preset."""
         return not self.bound and not self.changes
 
+    @property
+    def names(self) -> list[str]:
+        """The changes that it makes while the script runs."""
+        return [*(name for name, _ in self.changes), *(["source"] if self.edits else [])]
+
     def facts(self) -> dict[str, Any]:
         """What a record says of it."""
         kinds = [name for name, _ in self.changes]

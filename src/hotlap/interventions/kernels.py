@@ -6,7 +6,7 @@ from typing import Any
 from hotlap.interventions.changing import Change, when_imported
 
 
-def gae_kernel() -> AbstractContextManager[None]:
+def gae_kernel() -> AbstractContextManager[Change]:
     """SB3's rollout buffer computes its advantages with hotlap's C loop."""
 
     def patch(module: Any, change: Change) -> None:

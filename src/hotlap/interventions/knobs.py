@@ -1,4 +1,4 @@
-"""A script's own flags: found in its `--help`, with what its code says of their defaults."""
+"""A script's own flags, found in its `--help` and in its code; and the fields of a system's config."""
 
 import ast
 import re
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hotlap.diagnose.code import Code
 from hotlap.errors import UsageError
@@ -21,10 +22,22 @@ PATIENCE = 60.0  # seconds that `--help` may take: it imports what the script im
 class Knob:
     flag: str
     default: str | None = None
+    field: str | None = None  # of a system's config
 
-    def set(self, value: object) -> tuple[str, ...]:
-        """The words that set it; hydra's have no dashes."""
-        return (self.flag, str(value)) if self.flag.startswith("-") else (f"{self.flag}={value}",)
+    def set(self, value: object) -> dict[str, Any]:
+        """What an intervention needs to set it: a field, or words for the command line; hydra's have no dashes."""
+        if self.field:
+            return {"config": {self.field: value}}
+        return {"arguments": (self.flag, str(value)) if self.flag.startswith("-") else (f"{self.flag}={value}",)}
+
+
+def knobs_of_system(config: Mapping[str, Any]) -> list[Knob]:
+    """The numbers of a system's config."""
+    return [
+        Knob(f"--{name.replace('_', '-')}", f"{value:g}", name)
+        for name, value in config.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
 
 
 def knobs_of(script: str, module: bool, codes: Mapping[str, Code]) -> list[Knob]:

@@ -6,12 +6,13 @@ from typing import Any
 from hotlap.interventions.changing import Change, for_each_class, when_imported
 
 
-def one_process() -> AbstractContextManager[None]:
+def one_process() -> AbstractContextManager[Change]:
     """Vectors of worker processes step in one process instead."""
 
     def sb3(module: Any, change: Change) -> None:
         class SubprocVecEnv(module.DummyVecEnv):  # type: ignore[misc]
             def __init__(self, env_fns: Any, start_method: Any = None) -> None:
+                change.took()
                 super().__init__(env_fns)
 
         change.set(module, "SubprocVecEnv", SubprocVecEnv)
@@ -21,6 +22,7 @@ def one_process() -> AbstractContextManager[None]:
 
         class AsyncVectorEnv(kind):  # type: ignore[misc,valid-type]
             def __init__(self, env_fns: Any, *_: Any, **kwargs: Any) -> None:
+                change.took()
                 known = {name: kwargs[name] for name in ("copy", "observation_mode", "autoreset_mode") if name in kwargs}
                 super().__init__(env_fns, **known)
 
@@ -28,11 +30,12 @@ def one_process() -> AbstractContextManager[None]:
 
     def torchrl(module: Any, change: Change) -> None:
         change.set(module, "ParallelEnv", module.SerialEnv)
+        change.took()
 
     return when_imported({"stable_baselines3.common.vec_env": sb3, "gymnasium.vector": gymnasium, "torchrl.envs": torchrl})
 
 
-def worker_processes() -> AbstractContextManager[None]:
+def worker_processes() -> AbstractContextManager[Change]:
     """Vectors of one process step in worker processes instead, one per environment."""
 
     def sb3(module: Any, change: Change) -> None:
@@ -43,6 +46,7 @@ def worker_processes() -> AbstractContextManager[None]:
                 return serial(env_fns) if len(env_fns) == 1 else super().__new__(cls)
 
             def __init__(self, env_fns: Any) -> None:
+                change.took()
                 super().__init__(env_fns, start_method="fork")
 
         change.set(module, "DummyVecEnv", DummyVecEnv)
@@ -52,6 +56,7 @@ def worker_processes() -> AbstractContextManager[None]:
 
         class SyncVectorEnv(kind):  # type: ignore[misc,valid-type]
             def __init__(self, env_fns: Any, **kwargs: Any) -> None:
+                change.took()
                 known = {name: kwargs[name] for name in ("copy", "observation_mode", "autoreset_mode") if name in kwargs}
                 super().__init__(env_fns, context="fork", **known)
 
@@ -59,11 +64,12 @@ def worker_processes() -> AbstractContextManager[None]:
 
     def torchrl(module: Any, change: Change) -> None:
         change.set(module, "SerialEnv", module.ParallelEnv)
+        change.took()
 
     return when_imported({"stable_baselines3.common.vec_env": sb3, "gymnasium.vector": gymnasium, "torchrl.envs": torchrl})
 
 
-def infos_empty() -> AbstractContextManager[None]:
+def infos_empty() -> AbstractContextManager[Change]:
     """Environments tell nothing but what the trainer needs: infos are empty, except at the end of an episode."""
 
     def patch(module: Any, change: Change) -> None:
@@ -75,20 +81,21 @@ def infos_empty() -> AbstractContextManager[None]:
                     *rest, info = step(self, action)
                     return (*rest, info if any(rest[2:]) else {})
 
-                cls.step = without_info
+                cls.step = change.noted(without_info)
 
         for_each_class(module.Env, change, alter)
 
     return when_imported({"gymnasium": patch})
 
 
-def peel(names: list[str]) -> AbstractContextManager[None]:
+def peel(names: list[str]) -> AbstractContextManager[Change]:
     """Wrappers of these names are left away: making one gives what it would wrap."""
 
-    def new(cls: Any, env: Any, *_: Any, **__: Any) -> Any:
-        return env  # no instance of the class, so Python does not initialise it
-
     def patch(module: Any, change: Change) -> None:
+        def new(cls: Any, env: Any, *_: Any, **__: Any) -> Any:
+            change.took()
+            return env  # no instance of the class, so Python does not initialise it
+
         def alter(cls: Any) -> None:
             if cls.__name__ in names:
                 cls.__new__ = new

@@ -41,9 +41,7 @@ class Context:
         title = f"{value:g} becomes {new}"
         if (knob := find(self.knobs, name)) is not None:
             return [
-                Intervention(
-                    f"{knob.flag} {new} instead of {knob.default or f'{value:g}'}", arguments=knob.set(new), learning=True
-                )
+                Intervention(f"{knob.flag} {new} instead of {knob.default or f'{value:g}'}", learning=True, **knob.set(new))
             ]
         return self.edited_all(title, lambda code: rewrite.number(code, name, value, lambda _: str(new)), learning=True)
 
@@ -67,7 +65,7 @@ def _function(c: Context, f: Finding) -> str:
 
 def python_loop(c: Context, f: Finding) -> list[Intervention]:
     if c.evidence.is_system:
-        return [Intervention("turbo", config={"turbo": True})] if not c.evidence.config.get("turbo", True) else []
+        return [Intervention("turbo", config={"turbo": True})]
     return [*c.edited(f, f"{_function(c, f)} compiled with Numba", rewrite.jitted), *_recorded(c, f)]
 
 
@@ -94,12 +92,16 @@ def payload(c: Context, f: Finding) -> list[Intervention]:
 
 
 def one_process(c: Context, f: Finding) -> list[Intervention]:
+    if c.evidence.is_system:
+        return [Intervention("environments in one process", config={"workers": 0})]
     names = {"SubprocVecEnv": "DummyVecEnv", "AsyncVectorEnv": "SyncVectorEnv", "ParallelEnv": "SerialEnv"}
     patch = c.edited_all("environments in one process", lambda code: rewrite.renamed(code, names))
     return patch or [switch("environments in one process", "one-process")]
 
 
 def worker_processes(c: Context, f: Finding) -> list[Intervention]:
+    if c.evidence.is_system:
+        return [Intervention("environments in worker processes", config={"workers": int(c.evidence.cores)})]
     names = {"DummyVecEnv": "SubprocVecEnv", "SyncVectorEnv": "AsyncVectorEnv", "SerialEnv": "ParallelEnv"}
     patch = c.edited_all("environments in worker processes", lambda code: rewrite.renamed(code, names))
     return patch or [switch("environments in worker processes", "workers")]
@@ -158,7 +160,7 @@ def minibatch(c: Context, f: Finding) -> list[Intervention]:
     number = find(c.knobs, r"^(num|n)_?mini_?batch")
     if number and (number.default or "").isdigit():  # so many minibatches: fewer are larger
         new = max(1, int(number.default or 1) // round(times))
-        return [Intervention(f"{number.flag} {new} instead of {number.default}", arguments=number.set(new), learning=True)]
+        return [Intervention(f"{number.flag} {new} instead of {number.default}", learning=True, **number.set(new))]
     return c.scaled(r"^(?!num_|n_)\w*(mini_?batch|batch_?size)", round(old), _power(old * times))
 
 
@@ -173,7 +175,7 @@ def fewer_updates(c: Context, f: Finding) -> list[Intervention]:
         knob.default or ""
     ).isdigit():
         new = max(1, int(knob.default or 1) // times)
-        return [Intervention(f"{knob.flag} {new} instead of {knob.default}", arguments=knob.set(new), learning=True)]
+        return [Intervention(f"{knob.flag} {new} instead of {knob.default}", learning=True, **knob.set(new))]
     for file, code in c.codes.items():
         for line in _learning_lines(c.evidence, file):
             if edits := rewrite.fewer_rounds(code, line, times):
@@ -206,6 +208,9 @@ def _learning_lines(e: Evidence, file: str) -> list[int]:
 
 def narrower(c: Context, f: Finding) -> list[Intervention]:
     widths = sorted({net["widest"] for net in c.evidence.facts.get("nets", []) if net["widest"]}, reverse=True)
+    if c.evidence.is_system and widths:
+        layers = [min(units, max(64, widths[0] // 8)) for units in c.evidence.config["hidden"]]
+        return [Intervention(f"layers of {layers} units", config={"hidden": layers}, learning=True)]
     return c.scaled(r"hidden|width|units|net_arch|dim", widths[0], max(64, widths[0] // 8)) if widths else []
 
 
@@ -220,6 +225,8 @@ def threads(c: Context, f: Finding) -> list[Intervention]:
         return [Intervention("one thread per process", environment=variables)]
     number = 1 if f.cause == "torch-oversubscribe" else max(1, int(c.evidence.cores))
     title = f"{number} thread{'s' if number > 1 else ''} for torch"
+    if c.evidence.is_system:
+        return [Intervention(title, config={"torch_threads": number})]
     patch = c.edited_all(title, lambda code: rewrite.threads(code, number))
     return [*patch[:1], switch(title, "threads", number=number)]
 
@@ -331,4 +338,5 @@ REMEDIES: dict[str, Remedy] = {
 
 def remedies(context: Context, finding: Finding) -> list[Intervention]:
     """Interventions that test a finding, the best first; none where hotlap knows no experiment for it."""
-    return REMEDIES[finding.cause](context, finding) if finding.cause in REMEDIES else []
+    found = REMEDIES[finding.cause](context, finding) if finding.cause in REMEDIES else []
+    return [one for one in found if one.config] if context.evidence.is_system else found

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hotlap.interventions.changing import Change
+
 
 @contextmanager
 def replaced(texts_in: str) -> Iterator[None]:
@@ -21,12 +23,16 @@ def replaced(texts_in: str) -> Iterator[None]:
     texts = {str(Path(path).resolve()): text.encode() for path, text in files.items()}
     cached = {importlib.util.cache_from_source(path) for path in texts}
     original, writes = _io.open_code, sys.dont_write_bytecode
+    change = Change()
 
     def open_code(path: Any) -> Any:
         where = str(Path(path).resolve())
         if where in cached:  # compiled from the file as it is
             raise FileNotFoundError(where)
-        return io.BytesIO(texts[where]) if where in texts else original(path)
+        if where not in texts:
+            return original(path)
+        change.took()
+        return io.BytesIO(texts[where])
 
     sys.dont_write_bytecode = True
     _io.open_code = io.open_code = open_code

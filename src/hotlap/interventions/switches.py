@@ -21,6 +21,7 @@ def threads(number: int) -> Iterator[None]:
     def patch(torch: Any, change: Change) -> None:
         torch.set_num_threads(number)
         change.set(torch, "set_num_threads", nothing)
+        change.took()
 
     try:
         with when_imported({"torch": patch}):
@@ -34,6 +35,7 @@ def threads(number: int) -> Iterator[None]:
 def affinity(cores: list[int]) -> Iterator[None]:
     """On these of the cores that it may use, counted from 0; processes that it starts may use all of them."""
     before = os.sched_getaffinity(0)
+    Change().took()
     usable = sorted(before)
     os.sched_setaffinity(0, {usable[core % len(usable)] for core in cores})
     os.register_at_fork(after_in_child=lambda: os.sched_setaffinity(0, before))
@@ -43,15 +45,16 @@ def affinity(cores: list[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def cv2_threads(number: int = 0) -> AbstractContextManager[None]:
+def cv2_threads(number: int = 0) -> AbstractContextManager[Change]:
     def patch(cv2: Any, change: Change) -> None:
         cv2.setNumThreads(number)
         change.set(cv2, "setNumThreads", nothing)
+        change.took()
 
     return when_imported({"cv2": patch})
 
 
-def validate_off() -> AbstractContextManager[None]:
+def validate_off() -> AbstractContextManager[Change]:
     """Distributions do not check their arguments."""
 
     def patch(module: Any, change: Change) -> None:
@@ -60,27 +63,27 @@ def validate_off() -> AbstractContextManager[None]:
     return when_imported({"torch.distributions.distribution": patch})
 
 
-def anomaly_off() -> AbstractContextManager[None]:
+def anomaly_off() -> AbstractContextManager[Change]:
     """Autograd's debug mode stays off."""
 
-    class Off:
-        def __init__(self, *_: Any, **__: Any) -> None:
-            pass
-
-        def __enter__(self) -> None:
-            pass
-
-        def __exit__(self, *_: Any) -> None:
-            pass
-
     def patch(torch: Any, change: Change) -> None:
+        class Off:
+            def __init__(self, *_: Any, **__: Any) -> None:
+                change.took()
+
+            def __enter__(self) -> None:
+                pass
+
+            def __exit__(self, *_: Any) -> None:
+                pass
+
         for name in ("set_detect_anomaly", "detect_anomaly"):
             change.set(torch.autograd, name, Off)
 
     return when_imported({"torch": patch})
 
 
-def foreach(fused: bool = False) -> AbstractContextManager[None]:
+def foreach(fused: bool = False) -> AbstractContextManager[Change]:
     """Optimizers update all tensors at once."""
 
     def patch(torch: Any, change: Change) -> None:
@@ -98,7 +101,7 @@ def foreach(fused: bool = False) -> AbstractContextManager[None]:
     return when_imported({"torch": patch})
 
 
-def compiled() -> AbstractContextManager[None]:
+def compiled() -> AbstractContextManager[Change]:
     """Networks are compiled when they first run: those that are no part of another."""
 
     def patch(torch: Any, change: Change) -> None:
@@ -119,7 +122,7 @@ def compiled() -> AbstractContextManager[None]:
     return when_imported({"torch": patch})
 
 
-def compile_off() -> AbstractContextManager[None]:
+def compile_off() -> AbstractContextManager[Change]:
     def patch(torch: Any, change: Change) -> None:
         def identity(model: Any = None, **_: Any) -> Any:
             return (lambda function: function) if model is None else model
@@ -130,15 +133,16 @@ def compile_off() -> AbstractContextManager[None]:
     return when_imported({"torch": patch})
 
 
-def matmul(precision: str = "high") -> AbstractContextManager[None]:
+def matmul(precision: str = "high") -> AbstractContextManager[Change]:
     def patch(torch: Any, change: Change) -> None:
         torch.set_float32_matmul_precision(precision)
+        change.took()
         change.set(torch, "set_float32_matmul_precision", nothing)
 
     return when_imported({"torch": patch})
 
 
-def autocast(device: str = "cuda") -> AbstractContextManager[None]:
+def autocast(device: str = "cuda") -> AbstractContextManager[Change]:
     """Forward passes in mixed precision."""
 
     def patch(torch: Any, change: Change) -> None:
@@ -153,7 +157,7 @@ def autocast(device: str = "cuda") -> AbstractContextManager[None]:
     return when_imported({"torch": patch})
 
 
-def float32() -> AbstractContextManager[None]:
+def float32() -> AbstractContextManager[Change]:
     """No doubles: neither by default, nor as parameters, nor as what tensors are turned into."""
 
     def patch(torch: Any, change: Change) -> None:

@@ -1,4 +1,4 @@
-"""Runs a user's script for what it learns: `python -m hotlap.probe.curve SPEC [its arguments]`.
+"""Runs a user's script, or a system, for what it learns: `python -m hotlap.probe.curve SPEC [its arguments]`.
 
 Every finished episode goes to a file as a line of JSON: environment steps and seconds so far, return and length. So do the
 first losses. After enough steps, losses or seconds the script is stopped. Nothing else is measured.
@@ -9,7 +9,8 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
@@ -70,6 +71,21 @@ class Curve:
         for i in _ended(env, result):
             key = (id(env), i)
             self._say(**{"return": self._returns.pop(key, 0.0), "length": self._lengths.pop(key, 0)})
+        self._stop_if_enough()
+
+    def note_iteration(self, steps: int, episodes: Sequence[float], losses: Sequence[float]) -> None:
+        """Of a system: its steps so far, the returns of episodes that ended, and the means of its losses."""
+        self._steps = steps
+        for value in episodes:
+            self._say(**{"return": float(value)})
+        if losses and self._losses < self._spec["losses"]:
+            self._losses += 1
+            self._say(loss=sum(losses))
+        if self._losses >= self._spec["losses"] and not self._spec["episodes"]:
+            raise Enough
+        self._stop_if_enough()
+
+    def _stop_if_enough(self) -> None:
         if self._steps >= self._spec["steps"] or time.perf_counter() - self._began > self._spec["seconds"]:
             raise Enough
 
@@ -120,16 +136,39 @@ def _patches(curve: Curve) -> dict[str, list[Callable[[ModuleType, Events], None
     }
 
 
+def _run_script(spec: dict[str, Any], curve: Curve) -> int:
+    Finder(EVENTS, _patches(curve)).install()
+    sys.argv = [spec["script"], *sys.argv[2:]]
+    see_workers()
+    with intervened():
+        code, error = child.execute(spec)
+    if error:
+        print(error, file=sys.stderr)
+    return code
+
+
+def _run_system(spec: dict[str, Any], curve: Curve) -> int:
+    from hotlap import flags, systems
+    from hotlap.clock import StageClock
+
+    system = systems.load(spec["system"], spec["algorithm"])
+    config = flags.checked(flags.config_from(system, spec["config"]))
+    clock = StageClock.for_device(config.device)
+    with closing(system.make_env(config)) as env, suppress(Enough):
+        state = system.trainer.start(config, env)
+        while state.env_steps < config.total_steps:
+            with clock.iteration():
+                seen = system.trainer.iterate(state, config, env, clock)
+            clock.take()
+            losses = [value for name, value in seen.scalars.items() if name.endswith("loss")]
+            curve.note_iteration(state.env_steps, seen.episodes.get("return", ()), losses)
+    return 0
+
+
 def main() -> None:
     spec = json.loads(Path(sys.argv[1]).read_text())
     with Path(spec["out"]).open("w") as file:
-        Finder(EVENTS, _patches(Curve(spec, file))).install()
-        sys.argv = [spec["script"], *sys.argv[2:]]
-        see_workers()
-        with intervened():
-            code, error = child.execute(spec)
-    if error:
-        print(error, file=sys.stderr)
+        code = (_run_system if spec["system"] else _run_script)(spec, Curve(spec, file))
     sys.exit(code)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from hotlap import machine, stages, stats
 from hotlap.clock import ENV_STEPS, EPISODES, Sample, StageClock, stage_cost
 from hotlap.envs.layout import draw_legal
+from hotlap.probe import facts
 from hotlap.probe.sampler import Sampler, shorten
 from hotlap.record import Recorded, Run
 from hotlap.systems import System
@@ -88,6 +89,7 @@ def profile(
                 hot_lines=sampler.hottest(),
                 sampler_seconds=sampler.seconds,
                 usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share},
+                facts={**facts.facts(), "gemm_rate": facts.gemm_rate()},
             )
             clock.enabled = False
             if options.modules and not stop.is_set():

@@ -36,6 +36,13 @@ def load(name: str, algorithm: str | None = None) -> System:
     return found
 
 
+def has_kernel(name: str) -> bool:
+    """Whether hotlap has the environment compiled, so that --turbo is possible."""
+    from hotlap.systems.gym import KERNELS
+
+    return name in NAMES or name in KERNELS
+
+
 def is_known(name: str) -> bool:
     """Whether this names a system, a registered Gymnasium environment (`module:Name-v0` imports the module first), or a game
     of PettingZoo."""

@@ -26,10 +26,10 @@ class Investigate:
 
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")] = ""
     """A script such as train.py, or a system; -m MODULE for a module. The script's own flags follow after --."""
-    budget: str = "10m"
-    """Stop after about this long."""
+    budget: str | None = None
+    """Stop after about this long: 10m if not given. With --resume, from the beginning."""
     knob: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """A flag of the script to try, by what it means: minibatch=--minibatch-size:64,128,256. May be repeated."""
+    """A flag of the script or system to try, by what it means: minibatch=--minibatch-size:64,128,256. May be repeated."""
     dry_run: Switch = False
     """Profile, print the plan, and stop."""
     rerun: Switch = False
@@ -59,16 +59,18 @@ def investigate(argv: list[str]) -> int:
     args = flags.parse(Investigate, "investigate", flags.protected(ours[1:] if module else ours))
     command = shlex.join([*(["-m"] if module else []), *shlex.split(args.what.strip()), *rest])
     if args.resume:
-        run, side, settings = investigating.resume(args.resume, targets.side, args.rerun)
+        budget = _budget(args.budget) if args.budget else None
+        run, side, settings = investigating.resume(args.resume, targets.side, args.rerun, budget)
     else:
         if not args.what:
             raise UsageError("name what to investigate: hotlap investigate train.py")
-        budget = units.parse(args.budget, "seconds")
-        if budget <= 0 or args.seeds < 1:
-            raise UsageError("--budget and --seeds must be more than 0")
-        for knob in args.knob:
-            knobs.parse(knob)
+        budget = _budget(args.budget or "10m")
+        if args.seeds < 1:
+            raise UsageError("--seeds must be more than 0")
         side = targets.side(command)
+        for _, knob, values in map(knobs.parse, args.knob):
+            for value in values if side.system else ():
+                targets.setting(command, knob.flag, value)
         settings = investigating.Settings(
             budget, tuple(args.knob), args.rerun, args.allow_learning_changes, args.seeds, args.dry_run
         )
@@ -95,6 +97,15 @@ def investigate(argv: list[str]) -> int:
         run = investigating.investigate(run, side, settings, report, listed)
     written = _apply(run, side, args) if args.apply else []
     return _show(run, args.json, written)
+
+
+def _budget(text: str) -> float:
+    from hotlap.report import units
+
+    seconds = units.parse(text, "seconds")
+    if seconds <= 0:
+        raise UsageError("--budget must be more than 0")
+    return seconds
 
 
 def _apply(run: Run, side: Any, args: Investigate) -> list[Path]:
