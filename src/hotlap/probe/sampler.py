@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from hotlap.probe import core
 
 SIGNAL = signal.SIGURG  # by default it does nothing, and hardly anything uses it
-LATE = 5e-4  # seconds: a look that comes later than this waited for native code to return
+LATE = 2.5  # a look that comes so many times later than the soonest one waited for native code to return
 SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once the sampler asks for it
 MOST_STACKS = 20_000
 DEEPEST = 100  # frames of a stack, from the innermost
@@ -63,6 +63,7 @@ class Sampler:
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
         self._last = 0  # when it looked last
+        self._soonest = 1e9  # nanoseconds that it took to come when it was asked, at best
         self.seconds = 0.0  # CPU time the sampler itself used
         self._thread: threading.Thread | None = None
         self._ticks = core.ticker is not None and threading.current_thread() is threading.main_thread()
@@ -190,8 +191,9 @@ class Sampler:
         """Called by the clock, as the handler of a signal, on the thread that is watched."""
         began, (asked, asleep) = time.perf_counter_ns(), core.ticker.ticker_when()
         if asked and self._running.is_set() and (stack := _own_stack(frame)):
-            late = (began - asked) * 1e-9
-            self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, bool(asleep) or late > LATE))
+            self._soonest = min(self._soonest, began - asked)
+            native = bool(asleep) or began - asked > LATE * self._soonest
+            self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, native))
         self._last = time.perf_counter_ns()
         self.seconds += (self._last - began) * 1e-9
 
