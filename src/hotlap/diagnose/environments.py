@@ -148,7 +148,8 @@ def python_loop(e: Evidence) -> Finding | None:
         share = e.own_share(STEP, RESET) if has_kernel(e.run.header["target"]) and not e.config["turbo"] else 0.0
     if share < 0.05:
         return None
-    said = f"Python loops inside environments took {units.share(share)} of the time ({e.num_envs} environment{'s' if e.num_envs > 1 else ''}, one core)."
+    number = f"{e.num_envs} environments" if e.num_envs > 1 else "one environment"
+    said = f"Python loops inside environments took {units.share(share)} of the time ({number}, one core)."
     return Finding("env-python-loop", STEP, (said,), e.seen(share, 0.6, 1.0, 0.88), e.where(looping))
 
 
