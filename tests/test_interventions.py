@@ -249,6 +249,9 @@ def test_rewrites_of_lines():
     text = "import torch\nimport numpy as np\nx = net(obs)\nwhile True:\n    time.sleep(0.1)\n    y = torch.FloatTensor(rows)\n"
     code = Code(text)
     assert "with torch.no_grad():\n    x = net(obs)" in apply(text, rewrite.no_grad(code, 3))
+    plain = "import torch\na = net(obs).argmax(1).numpy()\nb = int(net(obs).argmax())\n"
+    for line in (2, 3):
+        assert "with torch.inference_mode():\n    " in apply(plain, rewrite.no_grad(Code(plain), line))
     assert "    pass\n" in apply(text, rewrite.left_out(code, 5))
     assert rewrite.left_out(code, 6) == []
     assert "y = torch.tensor(np.asarray(rows), dtype=torch.float32)" in apply(text, rewrite.stacked_tensor(code, 6))

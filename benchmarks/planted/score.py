@@ -3,6 +3,8 @@
 The scripts beside this file each have one cause planted, or none; the tables (*.toml) say which, and how an expert would mend
 it. Each script is profiled and diagnosed as a user would do it; then it is raced against its mended form, which gives the gain
 that the diagnosis projected. Profiles are kept in --runs, and `--again` judges kept ones with the rules as they are now.
+
+The scripts in held_out/ (`--held-out`) were written after the rules, by people who had not seen them, and are scored apart.
 """
 
 import argparse
@@ -28,7 +30,8 @@ from hotlap.race import Side
 from hotlap.record import load
 
 HERE = Path(__file__).parent
-RESULTS = HERE.parent / "results" / "score.json"
+HELD_OUT = HERE / "held_out"
+RESULTS = HERE.parent / "results"
 ALARM = 1.05  # a projected gain above this on a healthy script is a false alarm
 NEAR = 0.15  # a projection this close to the measured gain is right, whatever its interval
 console = Console(stderr=True)
@@ -36,6 +39,7 @@ console = Console(stderr=True)
 
 @dataclass(frozen=True)
 class Case:
+    folder: Path
     name: str
     cause: str
     also: list[str] = field(default_factory=list)
@@ -47,7 +51,7 @@ class Case:
 
     @property
     def script(self) -> Path:
-        return HERE / f"{self.name}.py"
+        return self.folder / f"{self.name}.py"
 
     def mended(self, folder: Path) -> Path:
         text = self.script.read_text()
@@ -60,9 +64,9 @@ class Case:
         return path
 
 
-def cases(only: list[str]) -> list[Case]:
-    tables = [tomllib.loads(path.read_text()) for path in sorted(HERE.glob("*.toml"))]
-    found = [Case(name, **row) for table in tables for name, row in table.items()]
+def cases(folder: Path, only: list[str]) -> list[Case]:
+    tables = [tomllib.loads(path.read_text()) for path in sorted(folder.glob("*.toml"))]
+    found = [Case(folder, name, **row) for table in tables for name, row in table.items()]
     return [case for case in found if not only or any(word in (case.name, case.cause) for word in only)]
 
 
@@ -171,15 +175,18 @@ def show(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="scripts or causes")
+    parser.add_argument("--held-out", action="store_true", help="the scripts that the rules were not mended on")
     parser.add_argument("--runs", type=Path, default=Path(".hotlap") / "score", help="where profiles are kept")
     parser.add_argument("--again", action="store_true", help="judge the profiles that are there, make only those that are not")
     parser.add_argument("--no-race", action="store_true", help="do not measure gains; take the last ones measured")
     parser.add_argument("--budget", type=float, default=24.0, help="seconds for measuring a gain")
     args = parser.parse_args()
-    last = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    folder = HELD_OUT if args.held_out else HERE
+    results = RESULTS / ("score_held_out.json" if args.held_out else "score.json")
+    last = json.loads(results.read_text())["rows"] if results.exists() else []
     known = {row["script"]: row["measured"] for row in last}
-    rows, chosen = [], cases(args.only)
-    known_cases = {case.name for case in cases([])}
+    rows, chosen = [], cases(folder, args.only)
+    known_cases = {case.name for case in cases(folder, [])}
     for number, case in enumerate(chosen, 1):
         console.print(f"[{number}/{len(chosen)}] {case.name} ({case.cause or 'healthy'})", highlight=False)
         found, seconds = profile(case, args.runs, args.again)
@@ -188,8 +195,9 @@ def main() -> None:
         done = {row["script"] for row in rows}
         others = [row for row in last if row["script"] in known_cases - done]
         every = sorted([*rows, *others], key=lambda row: str(row["script"]))
-        kept = {"command": "make score", "machine": machine.facts(), "summary": summary(every), "rows": every}
-        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+        command = "python benchmarks/planted/score.py" + " --held-out" * args.held_out
+        kept = {"command": command, "machine": machine.facts(), "summary": summary(every), "rows": every}
+        results.write_text(json.dumps(kept, indent=1) + "\n")
     show(rows, summary(rows))
 
 

@@ -26,7 +26,7 @@ def _after_imports(code: Code, text: str, needs: str) -> Edits:
 
 
 def no_grad(code: Code, line: int) -> Edits:
-    """The statement on a line, without gradients."""
+    """The statement on a line, without gradients; in inference mode where no tensor leaves it."""
     statement = code.statement(line)
     if statement is None or not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return | ast.Expr):
         return []
@@ -35,7 +35,17 @@ def no_grad(code: Code, line: int) -> Edits:
     first, last = statement.lineno, statement.end_lineno or statement.lineno
     space = indent(code.lines[first - 1])
     inner = [f"    {text}" for text in code.lines[first - 1 : last]]
-    return [Edit(first, last, (f"{space}with torch.no_grad():", *inner))]
+    mode = "inference_mode" if _is_plain(statement.value) else "no_grad"
+    return [Edit(first, last, (f"{space}with torch.{mode}():", *inner))]
+
+
+def _is_plain(value: ast.expr | None) -> bool:
+    """Whether an expression gives numbers or arrays of numpy, whatever tensors it is made of."""
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Name):
+        return value.func.id in ("int", "float")
+    return isinstance(value.func, ast.Attribute) and value.func.attr in ("item", "tolist", "numpy")
 
 
 def hoisted_items(code: Code, line: int) -> Edits:
