@@ -347,6 +347,40 @@ metadata.version = lambda name: "99.0" if name == "stable-baselines3" else known
     assert {"collect/act", "collect/env_step", "update/loss", "update/backward"} <= doc["stages"].keys()
 
 
+OWN = """
+import numpy as np, torch
+class Boards:  # derives from nothing
+    def __init__(self, n): self.n, self.t = n, 0
+    def reset(self): return np.zeros((self.n, 3), np.float32)
+    def step(self, moves):
+        self.t += 1
+        return self.reset(), np.ones(self.n), np.full(self.n, self.t % 5 == 0)
+class Agent:
+    def __init__(self):
+        self.net = torch.nn.Linear(3, 2); self.optimizer = torch.optim.SGD(self.net.parameters(), 0.1)
+    def step(self, obs, reward):  # no environment
+        self.optimizer.zero_grad(); self.net(torch.as_tensor(obs)).mean().backward(); self.optimizer.step()
+boards, agent = Boards(np.int64(7)), Agent()
+big = torch.nn.Linear(np.int64(3), np.int64(5))  # as np.prod gives it
+obs = boards.reset()
+for _ in range(10_000_000):
+    with torch.no_grad(): moves = agent.net(torch.as_tensor(obs)).argmax(1).numpy()
+    obs, reward, done = boards.step(moves)
+    agent.step(obs, reward)
+"""
+
+
+def test_environments_that_derive_from_nothing(tmp_path):
+    doc = json.loads(run(tmp_path, write(tmp_path, OWN), "--seconds", "1", "--json").stdout)
+    assert {"collect/act", "collect/env_step", "update/loss", "update/backward"} <= doc["stages"].keys()
+    counts = doc["counts"]
+    assert counts["env_steps"] == pytest.approx(7 * counts["updates"], rel=0.01)
+    assert counts["episodes"] == pytest.approx(counts["env_steps"] / 5, rel=0.05)
+    blind = OWN.replace("def step(self, moves)", "def go(self, moves)").replace("boards.step", "boards.go")
+    doc = json.loads(run(tmp_path, write(tmp_path, blind), "--seconds", "1", "--json").stdout)
+    assert any("No environment was seen" in warning for warning in doc["warnings"])
+
+
 def test_exports_and_a_profile_from_within(tmp_path):
     text = """
 import hotlap

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from hotlap.interventions import intervened
-from hotlap.probe import child
+from hotlap.probe import child, own_environments
 from hotlap.probe.events import EVENTS, Events
 from hotlap.probe.hooks import Finder, wrap, wrap_family
 from hotlap.probe.on_environments import _ended, _evaluates
@@ -62,9 +62,8 @@ class Curve:
         return call
 
     def _note(self, env: Any, result: Any) -> None:
-        number = int(getattr(env, "num_envs", 1))
-        self._steps += number
         rewards = np.atleast_1d(np.asarray(_rewards(result), dtype=float).ravel())
+        self._steps += int(getattr(env, "num_envs", len(rewards)))
         for i, reward in enumerate(rewards):
             self._returns[id(env), i] += float(reward)
             self._lengths[id(env), i] += 1
@@ -104,7 +103,7 @@ class Curve:
 
 
 def _rewards(result: Any) -> Any:
-    if isinstance(result, tuple) and len(result) >= 4:
+    if isinstance(result, tuple) and len(result) >= 3:
         reward = result[1]
         return sum(reward.values()) if isinstance(reward, dict) else reward
     if hasattr(result, "get"):  # a TensorDict
@@ -138,6 +137,7 @@ def _patches(curve: Curve) -> dict[str, list[Callable[[ModuleType, Events], None
 
 def _run_script(spec: dict[str, Any], curve: Curve) -> int:
     Finder(EVENTS, _patches(curve)).install()
+    own_environments.watch(lambda cls, name: wrap_family(cls, {name: curve.around_step}))
     sys.argv = [spec["script"], *sys.argv[2:]]
     see_workers()
     with intervened():

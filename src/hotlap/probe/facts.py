@@ -80,9 +80,9 @@ def _net(module: Any) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in parameters),
         "tensors": len(parameters),
         "layers": dict(kinds),
-        "inputs": linear[0].in_features if linear else None,
-        "outputs": linear[-1].out_features if linear else None,
-        "widest": max((layer.out_features for layer in linear), default=None),
+        "inputs": int(linear[0].in_features) if linear else None,  # a number of numpy's, if the script made it so
+        "outputs": int(linear[-1].out_features) if linear else None,
+        "widest": max((int(layer.out_features) for layer in linear), default=None),
         "dtype": str(parameters[0].dtype).removeprefix("torch."),
         "device": parameters[0].device.type,
     }

@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from threading import get_ident
 from types import ModuleType
 from typing import Any
 
-from hotlap.probe import core, delays
+from hotlap.probe import core, delays, own_environments
 from hotlap.probe.events import Events
 from hotlap.probe.hooks import Around, wrap_family
 from hotlap.probe.timeline import ENDED, EVALUATING, RESET, RESETTING, STEP, STEPPED
@@ -35,12 +36,13 @@ def patch_environments(
 
     def look(env: Any, action: Any, result: Any) -> tuple[int, Iterable[int]]:
         """How many steps that was, and which episodes ended. What looks strange must never be the script's trouble."""
-        try:
+        number, ended = 1, _NONE
+        with suppress(Exception):
             if events.look:
                 _note_types(events, result)
-            return steps(env, action, result), _ended(env, result)
-        except Exception:
-            return 1, _NONE
+            number = steps(env, action, result)
+            ended = _ended(env, result)
+        return number, ended
 
     def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
         original = delays.slowed(STEP, original)
@@ -145,23 +147,25 @@ def _note_types(events: Events, result: Any) -> None:
 
 
 def _ended(env: Any, result: Any) -> Iterable[int]:
-    """Which episodes a step ended. Knows what Gymnasium, SB3, PettingZoo, TorchRL and skrl return."""
+    """Which episodes a step ended. Knows what Gymnasium, SB3, PettingZoo, TorchRL, skrl and people's own classes return."""
     if isinstance(result, tuple):
         size = len(result)
-        done: Any = result[2] if size in (4, 5) else None
+        done: Any = result[2] if size in (3, 4, 5) else None
         truncated: Any = result[3] if size == 5 else False
         if isinstance(done, list):
             return [number for number, over in enumerate(done) if over]
         if getattr(done, "ndim", 0) and hasattr(done, "tobytes"):
+            if done.dtype.itemsize > 1:  # numbers for yes and no
+                return _which(done if truncated is False else (done != 0) | (truncated != 0))
             if b"\x01" not in done.tobytes() and (truncated is False or b"\x01" not in truncated.tobytes()):
                 return _NONE  # by far the most frequent case, and ten times faster than asking numpy
-            return _which(done | truncated)
+            return _which(done if truncated is False else done | truncated)
         if size == 2:
             result = result[0]
         elif isinstance(done, dict):  # by agent; the episode ends for all
             return (0,) if done and all(done[a] or (truncated and truncated.get(a)) for a in done) else _NONE
         elif hasattr(done, "is_cuda"):
-            return _NONE if done.is_cuda else _which_tensor(done | truncated)
+            return _NONE if done.is_cuda else _which_tensor(done if truncated is False else done | truncated)
         else:
             return (0,) if done or truncated else _NONE
     if result is None:  # agents take turns
@@ -185,6 +189,11 @@ def patch_gymnasium(module: ModuleType, events: Events) -> None:
     wrappers = ("Wrapper", "ObservationWrapper", "ActionWrapper", "RewardWrapper")
     patch_environments(module.Env, events, abstract=tuple(getattr(module, name) for name in wrappers))
     patch_environments(module.vector.VectorEnv, events)
+
+
+def see_own_environments(events: Events) -> None:
+    """Also environments that derive from nothing."""
+    own_environments.watch(lambda cls, name: patch_environments(cls, events, own_environments.rows, also=(name,)))
 
 
 def patch_pettingzoo(module: ModuleType, events: Events) -> None:

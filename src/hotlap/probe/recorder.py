@@ -11,7 +11,7 @@ from typing import Any
 from hotlap import machine
 from hotlap.clock import ENV_STEPS, MAX_EVENTS, UPDATES, Sample
 from hotlap.errors import RecordError
-from hotlap.probe import adapters, facts, generic, hooks, on_torch
+from hotlap.probe import adapters, facts, generic, hooks, on_environments, on_torch
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.sampler import Sampler
@@ -34,6 +34,7 @@ def install() -> None:
     if _finder is None:
         _finder = hooks.Finder(EVENTS, adapters.with_frameworks(generic.PATCHES))
         _finder.install()
+        on_environments.see_own_environments(EVENTS)
         os.register_at_fork(after_in_child=_forked)
 
 

@@ -231,6 +231,11 @@ def _warnings(run: Run, result: dict[str, Any], walls: Sequence[float]) -> list[
         found.append(f"The run failed: {result['error']}")
     if "script" in run.header["config"] and not result["counts"][ENV_STEPS] and not result["counts"][UPDATES]:
         found.append("No environment step and no update was seen: hotlap found no RL in this script.")
+    elif "script" in run.header["config"] and not result["counts"][ENV_STEPS]:
+        found.append(
+            "No environment was seen to step, so the time of collecting counts as loss. hotlap knows the environments of "
+            "frameworks, and classes whose step(action) returns observation, reward, done."
+        )
     if not walls:
         found.append("No iteration was completed after warm-up, so there is nothing to show.")
     elif len(walls) < FEW:
