@@ -79,6 +79,8 @@ def profile(case: Case, runs: Path, again: bool) -> tuple[list[dict[str, Any]], 
         options = Options(seconds=8.0, period=0.01, rest=0.0)
         profile_script(str(case.script), case.arguments, options, out=folder, quiet=True)
     run, began = load(folder), time.perf_counter()
+    if run.header["status"] == "interrupted":
+        raise KeyboardInterrupt
     found = diagnose.document(run)["findings"]
     spent = time.perf_counter() - began
     first, last = (datetime.fromisoformat(run.header[name]) for name in ("created", "finished"))
@@ -96,7 +98,10 @@ def measure(case: Case, budget: float) -> tuple[float, float, float] | None:
             Side("mended", case.name, script=str(case.mended(place)), arguments=tuple(case.fix_arguments or case.arguments)),
         ]
         plan = compare.Plan(budget, 0.04, control=False, race=Turns(turns=4, round=budget / 3), clear=0.05)
-        doc = compare.document(compare.run_race("compare", sides, plan, place / "race"))
+        race = compare.run_race("compare", sides, plan, place / "race")
+        if race.header["status"] == "interrupted":
+            raise KeyboardInterrupt
+        doc = compare.document(race)
     if not doc["ratio"]:
         console.print(f"{case.name}: {doc['error']}")
         return None

@@ -22,11 +22,18 @@ def push_item(e: Evidence) -> Finding | None:
     def pushing(look: Look) -> bool:
         if look.stage not in (STORE, stages.SAMPLE):  # where updates follow at once, only the code tells the two apart
             return False
+        repeated = False  # by a loop in a function further out
         for frame in look.frames:
-            if frame.own and (loops := _inner_loops(e, frame)):
+            if not frame.own:
+                continue
+            loops = e.loops(frame)
+            if loops:
                 reads = bool(_READS.search(e.codes[frame.file].source(loops[-1])))
-                if reads or look.stage == STORE:
+                if _inner_loops(e, frame) and (reads or look.stage == STORE):
                     return True
+                if repeated and reads and _over_rows(loops[-1]):
+                    return True
+            repeated = repeated or bool(loops)
         return False
 
     share = e.time_in(pushing)
@@ -38,6 +45,11 @@ def push_item(e: Evidence) -> Finding | None:
     if traced and reads:
         said.append(f"It reads {reads / traced:.1f} numbers out of tensors per environment step.")
     return Finding("push-item-sync", STORE, tuple(said), e.seen(share, 0.75, 1.0, 0.92), e.where(pushing))
+
+
+def _over_rows(loop: ast.AST) -> bool:
+    """Whether a loop runs over the rows of something, rather than over its fields."""
+    return isinstance(loop, ast.For) and bool(re.search(r"\b(range|zip|enumerate)\(", ast.unparse(loop.iter)))
 
 
 def _inner_loops(e: Evidence, frame: Frame) -> list[ast.AST]:

@@ -129,7 +129,7 @@ class Recorder:
             self._begin_rest(self.spec["rest"] * sample.wall * 1e-9)
 
     def _begin_rest(self, seconds: float) -> None:
-        if EVENTS.restless:
+        if EVENTS.restless or seconds <= 0:
             return
         EVENTS.rest(seconds, self._write_rest)
         if self.sampler:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from hotlap.probe import core
 
 SIGNAL = signal.SIGURG  # by default it does nothing, and hardly anything uses it
-LATE = 2.5  # a look that comes so many times later than the soonest one waited for native code to return
+LATE, VERY_LATE = 3e-5, 5e-4  # seconds: a look after a call, or after anything, that waited for native code to return
 SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once the sampler asks for it
 MOST_STACKS = 20_000
 DEEPEST = 100  # frames of a stack, from the innermost
@@ -63,7 +63,6 @@ class Sampler:
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
         self._last = 0  # when it looked last
-        self._soonest = 1e9  # nanoseconds that it took to come when it was asked, at best
         self.seconds = 0.0  # CPU time the sampler itself used
         self._thread: threading.Thread | None = None
         self._ticks = core.ticker is not None and threading.current_thread() is threading.main_thread()
@@ -191,8 +190,8 @@ class Sampler:
         """Called by the clock, as the handler of a signal, on the thread that is watched."""
         began, (asked, asleep) = time.perf_counter_ns(), core.ticker.ticker_when()
         if asked and self._running.is_set() and (stack := _own_stack(frame)):
-            self._soonest = min(self._soonest, began - asked)
-            native = bool(asleep) or began - asked > LATE * self._soonest
+            late = (began - asked) * 1e-9
+            native = bool(asleep) or late > (LATE if _at_call(frame) else VERY_LATE)
             self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, native))
         self._last = time.perf_counter_ns()
         self.seconds += (self._last - began) * 1e-9
@@ -267,12 +266,20 @@ def _own_stack(frame: FrameType | None) -> Stack:
     return tuple(found)
 
 
+def _instruction(frame: FrameType) -> str:
+    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else "RESUME"
+
+
+def _at_call(frame: FrameType | None) -> bool:
+    """Whether a call has just come back: Python can be interrupted there, at loop ends and at the beginnings of functions."""
+    return frame is not None and _instruction(frame).startswith(("CALL", "PRECALL"))
+
+
 def _is_native(frame: FrameType, waited: float) -> bool:
     """Whether native code was running. Python gives way at calls, loop ends and the beginnings of functions only."""
-    name = opcode.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else "RESUME"
-    if name.startswith(("RESUME", "JUMP_BACKWARD")):
+    if _instruction(frame).startswith(("RESUME", "JUMP_BACKWARD")):
         return False
-    if name.startswith(("CALL", "PRECALL")):
+    if _at_call(frame):
         return waited < SWITCH_INTERVAL  # Python would have kept the lock for longer
     return True
 
