@@ -363,16 +363,20 @@ class Agent:
 boards, agent = Boards(np.int64(7)), Agent()
 big = torch.nn.Linear(np.int64(3), np.int64(5))  # as np.prod gives it
 obs = boards.reset()
+import pickle, tempfile
+kept, folder = [list(range(1000)), np.zeros(1000)], tempfile.mkdtemp()
 for _ in range(10_000_000):
     with torch.no_grad(): moves = agent.net(torch.as_tensor(obs)).argmax(1).numpy()
     obs, reward, done = boards.step(moves)
     agent.step(obs, reward)
+    with open(folder + "/kept.pkl", "wb") as file: pickle.dump(kept, file)
+    np.savez(folder + "/kept.npz", *kept)
 """
 
 
 def test_environments_that_derive_from_nothing(tmp_path):
     doc = json.loads(run(tmp_path, write(tmp_path, OWN), "--seconds", "1", "--json").stdout)
-    assert {"collect/act", "collect/env_step", "update/loss", "update/backward"} <= doc["stages"].keys()
+    assert {"collect/act", "collect/env_step", "update/loss", "update/backward", "checkpoint"} <= doc["stages"].keys()
     counts = doc["counts"]
     assert counts["env_steps"] == pytest.approx(7 * counts["updates"], rel=0.01)
     assert counts["episodes"] == pytest.approx(counts["env_steps"] / 5, rel=0.05)

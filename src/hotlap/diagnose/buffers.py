@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Sequence
 
 from hotlap import stages
 from hotlap.diagnose.evidence import Evidence, Frame, Look
@@ -22,18 +23,13 @@ def push_item(e: Evidence) -> Finding | None:
     def pushing(look: Look) -> bool:
         if look.stage not in (STORE, stages.SAMPLE):  # where updates follow at once, only the code tells the two apart
             return False
-        repeated = False  # by a loop in a function further out
-        for frame in look.frames:
-            if not frame.own:
-                continue
-            loops = e.loops(frame)
-            if loops:
-                reads = bool(_READS.search(e.codes[frame.file].source(loops[-1])))
-                if _inner_loops(e, frame) and (reads or look.stage == STORE):
+        own = [frame for frame in look.frames if frame.own]
+        for place, frame in enumerate(own):
+            if (loop := _inner_loop(e, own[: place + 1])) is not None:
+                reads = bool(_READS.search(e.codes[frame.file].source(loop)))
+                alone = len(e.loops(frame)) < 2  # then it may as well run over the fields of a transition
+                if (reads and (not alone or _over_rows(loop))) or (look.stage == STORE and not alone):
                     return True
-                if repeated and reads and _over_rows(loops[-1]):
-                    return True
-            repeated = repeated or bool(loops)
         return False
 
     share = e.time_in(pushing)
@@ -52,12 +48,16 @@ def _over_rows(loop: ast.AST) -> bool:
     return isinstance(loop, ast.For) and bool(re.search(r"\b(range|zip|enumerate)\(", ast.unparse(loop.iter)))
 
 
-def _inner_loops(e: Evidence, frame: Frame) -> list[ast.AST]:
-    """The loops around a line, if there is one inside the loop over steps: over environments, or over a batch."""
+def _inner_loop(e: Evidence, frames: Sequence[Frame]) -> ast.AST | None:
+    """The loop around the line of the last of these frames, if it is one inside the loop over steps: over environments, or over
+    a batch. The loop over steps may be in the same function or in one that called it."""
+    *callers, frame = frames
     loops = e.loops(frame)
-    if len(loops) < 2 or not isinstance(loops[-1], ast.For | ast.ListComp | ast.GeneratorExp):
-        return []
-    return [] if ".step(" in e.codes[frame.file].source(loops[-1]) else loops  # that is the loop over steps
+    if not loops or not isinstance(loops[-1], ast.For | ast.ListComp | ast.GeneratorExp):
+        return None
+    if len(loops) < 2 and not any(e.loops(caller) for caller in callers):
+        return None
+    return None if ".step(" in e.codes[frame.file].source(loops[-1]) else loops[-1]  # that is the loop over steps
 
 
 def deque_sampling(e: Evidence) -> Finding | None:
@@ -102,8 +102,9 @@ def python_tree(e: Evidence) -> Finding | None:
             return False
         own = [frame for frame in look.frames if frame.own]
         for place, frame in enumerate(own):
-            if _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(look)):
-                return any(_inner_loops(e, caller) for caller in own[:place])  # once for each element of a batch
+            walks = _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(look))
+            if walks and any(_inner_loop(e, own[:i]) for i in range(1, place + 1)):  # once for each element of a batch
+                return True
         return False
 
     share = e.time_in(walking)

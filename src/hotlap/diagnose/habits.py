@@ -122,7 +122,7 @@ def evaluation(e: Evidence) -> Finding | None:
 
 def checkpoint(e: Evidence) -> Finding | None:
     """The checkpoint stage, and samples in functions that save."""
-    names = {"save", "savez", "save_replay_buffer", "save_to_pkl"}
+    names = {"save", "savez", "savez_compressed", "save_replay_buffer", "save_to_pkl"}
 
     def saving(look: Look) -> bool:
         packing = set() if look.stage.startswith(stages.COLLECT) else {"dump", "dumps"}  # messages to workers are packed too

@@ -84,6 +84,15 @@ def patch_logging(module: ModuleType, events: Events) -> None:
     wrap(module.Logger, "callHandlers", as_region(events, stages.LOG))
 
 
+def patch_numpy(module: ModuleType, events: Events) -> None:
+    for name in ("save", "savez", "savez_compressed"):
+        wrap(module, name, as_region(events, stages.CHECKPOINT))
+
+
+def patch_pickle(module: ModuleType, events: Events) -> None:
+    wrap(module, "dump", as_region(events, stages.CHECKPOINT))
+
+
 PATCHES: dict[str, list[Patch]] = {
     "torch": [patch_torch],
     "torch.utils.tensorboard.writer": [patch_tensorboard],
@@ -96,5 +105,7 @@ PATCHES: dict[str, list[Patch]] = {
     "multiprocessing.synchronize": [patch_events],
     "ray": [patch_ray],
     "logging": [patch_logging],
+    "numpy": [patch_numpy],
+    "pickle": [patch_pickle],
     "time": [patch_sleep],
 }

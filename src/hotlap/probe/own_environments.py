@@ -70,7 +70,9 @@ def _is_transition(result: Any) -> bool:
     if not isinstance(result, tuple) or len(result) not in _REPORTED:
         return False
     rewards, dones = (_numbers(part) for part in result[1:3])
-    return rewards is not None and dones is not None and rewards.shape == dones.shape and bool(np.isin(dones, (0, 1)).all())
+    if rewards is None or dones is None or dones.shape not in (rewards.shape, ()):
+        return False
+    return bool(np.isin(dones, (0, 1)).all())
 
 
 def _numbers(value: Any) -> Any:

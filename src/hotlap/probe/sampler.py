@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 from hotlap.probe import core
 
 SIGNAL = signal.SIGURG  # by default it does nothing, and hardly anything uses it
-LATE, VERY_LATE = 3e-5, 5e-4  # seconds: a look after a call, or after anything, that waited for native code to return
+LATE = 3.0  # a look after a call that comes so many times later than usual waited for native code to return
+VERY_LATE = 5e-4  # seconds: so did any look that comes later than this
 SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once the sampler asks for it
 MOST_STACKS = 20_000
 DEEPEST = 100  # frames of a stack, from the innermost
@@ -63,6 +64,7 @@ class Sampler:
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
         self._last = 0  # when it looked last
+        self._usual = 1e-5  # seconds that a look takes to come while Python code runs: the running median
         self.seconds = 0.0  # CPU time the sampler itself used
         self._thread: threading.Thread | None = None
         self._ticks = core.ticker is not None and threading.current_thread() is threading.main_thread()
@@ -191,7 +193,10 @@ class Sampler:
         began, (asked, asleep) = time.perf_counter_ns(), core.ticker.ticker_when()
         if asked and self._running.is_set() and (stack := _own_stack(frame)):
             late = (began - asked) * 1e-9
-            native = bool(asleep) or late > (LATE if _at_call(frame) else VERY_LATE)
+            at_call = _at_call(frame)
+            if not at_call:
+                self._usual *= 1.05 if late > self._usual else 1 / 1.05
+            native = bool(asleep) or late > VERY_LATE or (at_call and late > LATE * self._usual)
             self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, native))
         self._last = time.perf_counter_ns()
         self.seconds += (self._last - began) * 1e-9
