@@ -32,9 +32,10 @@ def watch(found: Found) -> None:
     @functools.wraps(build)
     def build_class(body: Any, /, *args: Any, **kwargs: Any) -> Any:
         cls = build(body, *args, **kwargs)
-        if is_users(getattr(getattr(body, "__code__", None), "co_filename", "<")):
+        with suppress(Exception):  # strange classes must never be the script's trouble
             for name in NAMES:
-                _try(cls, name)
+                if name in cls.__dict__ and is_users(body.__code__.co_filename):
+                    _try(cls, name)
         return cls
 
     builtins.__build_class__ = build_class
@@ -42,9 +43,9 @@ def watch(found: Found) -> None:
 
 def _try(cls: Any, name: str) -> None:
     """Judge a class by the first call of its own method of this name."""
-    step = cls.__dict__.get(name) if isinstance(cls, type) else None
+    step = cls.__dict__[name]
     code = getattr(step, "__code__", None)
-    if step is None or code is None or hasattr(step, "__hotlap__") or code.co_argcount < 2:
+    if code is None or hasattr(step, "__hotlap__") or code.co_argcount < 2:
         return
     if code.co_varnames[1] in _STEPS_OF_OTHERS or any(base.__module__.startswith("torch.") for base in cls.__mro__):
         return
