@@ -295,7 +295,7 @@ class Evidence:
         return self._looping[frame]
 
 
-def _and_the_rest(share: float, part: float = 0.15) -> float:
+def _and_the_rest(share: float, part: float = 0.3) -> float:
     """The most that can go away with a share: what is left may run faster too, once nothing sweeps the caches between."""
     return share + part * (1 - share)
 
