@@ -22,6 +22,7 @@ from hotlap.errors import RecordError, TargetFailed
 from hotlap.record import Run
 
 BLOCKS = "blocks.jsonl"
+_HIDDEN = ("HOTLAP_INTERVENE", "HOTLAP_TOOK")  # variables that hold paths of this machine
 _PATIENCE = 600.0  # seconds that a process may take to warm up, or for one block
 
 
@@ -48,7 +49,7 @@ class Side:
             "target": self.target,
             **shown,
             "arguments": list(self.arguments),
-            "environment": {name: value for name, value in self.environment.items() if not name.startswith("HOTLAP_")},
+            "environment": {name: value for name, value in self.environment.items() if name not in _HIDDEN},
             "env_only": self.env_only,
             "algorithm": self.algorithm,
         }
