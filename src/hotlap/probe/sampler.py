@@ -28,8 +28,7 @@ from typing import Any, NamedTuple
 from hotlap.probe import core
 
 SIGNAL = signal.SIGURG  # by default it does nothing, and hardly anything uses it
-LATE = 3.0  # a look after a call that comes so many times later than usual waited for native code to return
-VERY_LATE = 5e-4  # seconds: so did any look that comes later than this
+LATE = 5e-4  # seconds: a look that comes later than this waited for native code to return
 SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once the sampler asks for it
 MOST_STACKS = 20_000
 DEEPEST = 100  # frames of a stack, from the innermost
@@ -64,7 +63,6 @@ class Sampler:
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
         self._last = 0  # when it looked last
-        self._usual = 1e-5  # seconds that a look takes to come while Python code runs: the running median
         self.seconds = 0.0  # CPU time the sampler itself used
         self._thread: threading.Thread | None = None
         self._ticks = core.ticker is not None and threading.current_thread() is threading.main_thread()
@@ -193,11 +191,7 @@ class Sampler:
         began, (asked, asleep) = time.perf_counter_ns(), core.ticker.ticker_when()
         if asked and self._running.is_set() and (stack := _own_stack(frame)):
             late = (began - asked) * 1e-9
-            at_call = _at_call(frame)
-            if not at_call:
-                self._usual *= 1.05 if late > self._usual else 1 / 1.05
-            native = bool(asleep) or late > VERY_LATE or (at_call and late > LATE * self._usual)
-            self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, native))
+            self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, bool(asleep) or late > LATE))
         self._last = time.perf_counter_ns()
         self.seconds += (self._last - began) * 1e-9
 
@@ -271,20 +265,12 @@ def _own_stack(frame: FrameType | None) -> Stack:
     return tuple(found)
 
 
-def _instruction(frame: FrameType) -> str:
-    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else "RESUME"
-
-
-def _at_call(frame: FrameType | None) -> bool:
-    """Whether a call has just come back: Python can be interrupted there, at loop ends and at the beginnings of functions."""
-    return frame is not None and _instruction(frame).startswith(("CALL", "PRECALL"))
-
-
 def _is_native(frame: FrameType, waited: float) -> bool:
     """Whether native code was running. Python gives way at calls, loop ends and the beginnings of functions only."""
-    if _instruction(frame).startswith(("RESUME", "JUMP_BACKWARD")):
+    name = opcode.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else "RESUME"
+    if name.startswith(("RESUME", "JUMP_BACKWARD")):
         return False
-    if _at_call(frame):
+    if name.startswith(("CALL", "PRECALL")):
         return waited < SWITCH_INTERVAL  # Python would have kept the lock for longer
     return True
 
