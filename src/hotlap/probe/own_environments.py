@@ -1,17 +1,19 @@
 """Environments that derive from nothing: classes of the user's own with a `step` that returns observation, reward and done.
 
-Every class that the user's code defines with a method of such a name and an action is on trial. What its first call returns
-decides: an optimizer, an agent or a scheduler returns no transition, and is left alone from then on.
+When an optimizer is made, training is about to begin: every class of the user's own modules with a method of such a name and an
+action is on trial. What its first call returns decides: an agent or a scheduler returns no transition, and is left alone.
 """
 
-import builtins
 import functools
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from hotlap.probe.events import EVENTS
+from hotlap.probe.hooks import Finder, wrap
 from hotlap.probe.sampler import is_users
 
 NAMES = ("step", "advance", "tick", "transition")
@@ -20,6 +22,8 @@ _REPORTED = (3, 4, 5)  # observation, reward, done; and perhaps truncated, or mo
 
 Found = Callable[[type, str], None]  # (a class that proves to be an environment, its method that steps)
 _found: list[Found] = []
+_users: dict[str, bool] = {}  # whether a module is the user's own
+_tried: set[type] = set()
 
 
 def watch(found: Found) -> None:
@@ -27,18 +31,32 @@ def watch(found: Found) -> None:
     _found.append(found)
     if len(_found) > 1:
         return
-    build = builtins.__build_class__
 
-    @functools.wraps(build)
-    def build_class(body: Any, /, *args: Any, **kwargs: Any) -> Any:
-        cls = build(body, *args, **kwargs)
-        with suppress(Exception):  # strange classes must never be the script's trouble
-            for name in NAMES:
-                if name in cls.__dict__ and is_users(body.__code__.co_filename):
-                    _try(cls, name)
-        return cls
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def init(self: Any, *args: Any, **kwargs: Any) -> Any:
+            _scan()
+            return original(self, *args, **kwargs)
 
-    builtins.__build_class__ = build_class
+        return init
+
+    def patch(module: Any, _: Any) -> None:
+        wrap(module.Optimizer, "__init__", around)
+
+    Finder(EVENTS, {"torch.optim.optimizer": [patch]}).install()
+
+
+def _scan() -> None:
+    """Put the classes of the user's modules on trial that are new."""
+    for name, module in list(sys.modules.items()):
+        with suppress(Exception):  # strange modules and classes must never be the script's trouble
+            if name not in _users:
+                _users[name] = not name.startswith("hotlap.") and is_users(module.__file__ or "<")
+            for cls in [*vars(module).values()] if _users[name] else ():
+                if isinstance(cls, type) and cls.__module__ == name and cls not in _tried:
+                    _tried.add(cls)
+                    for method in NAMES:
+                        if method in cls.__dict__:
+                            _try(cls, method)
 
 
 def _try(cls: Any, name: str) -> None:
