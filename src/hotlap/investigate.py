@@ -327,7 +327,8 @@ class Investigation:
         low, high = doc["ci95"]
         verdict = CONFIRMED if low > 1 and doc["ratio"] >= WORTH else REFUTED if high < WORTH else INCONCLUSIVE
         reason = None if verdict != INCONCLUSIVE else "the interval holds both a gain and none"
-        if verdict != CONFIRMED and intervention.names and not any((took / name).exists() for name in intervention.names):
+        names = intervention.change_names
+        if verdict != CONFIRMED and names and not any((took / name).exists() for name in names):
             verdict, reason = INCONCLUSIVE, "the script never came across what was changed"
         accepted = verdict == CONFIRMED and not intervention.bound
         hypothesis |= {

@@ -191,7 +191,8 @@ class Run:
         terminal.render(content.headline(doc), content.sections(doc, breakdown), terminal.Output())
 
     def _save(self) -> None:
-        write_atomically(self.path / "run.json", json.dumps(self.header, indent=2, default=str) + "\n")
+        text = json.dumps(self.header, indent=2, default=str)  # a strange value must not cost the record
+        write_atomically(self.path / "run.json", text + "\n")
 
 
 def append_line(path: Path, line: Recorded) -> None:

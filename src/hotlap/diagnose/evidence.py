@@ -18,13 +18,13 @@ from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
 from hotlap.diagnose.code import Code
 from hotlap.diagnose.finding import Saved
 from hotlap.probe.facts import SOURCES
-from hotlap.probe.own_environments import NAMES
+from hotlap.probe.own_environments import STEP_METHODS
 from hotlap.probe.timeline import ACT, EPISODE_STEPS, FORWARDS, LOSS, RESET, STEP, WAIT
 from hotlap.record import STACKS, Run
 from hotlap.report.document import document
 
 ENVIRONMENT = (STEP, RESET, WAIT)
-_STEPPING = (*NAMES, "reset", "step_wait", "_step", "_reset", "step_async", "step_and_maybe_reset")
+_STEPPING = (*STEP_METHODS, "reset", "step_wait", "_step", "_reset", "step_async", "step_and_maybe_reset")
 
 
 _ON_POLICY = re.compile(r"advantage|\bgae\b|\bPPO\b|\bA2C\b|clip_ratio|old_log_?p", re.IGNORECASE)

@@ -32,7 +32,7 @@ class Intervention:
         return not self.bound and not self.changes
 
     @property
-    def names(self) -> list[str]:
+    def change_names(self) -> list[str]:
         """The changes that it makes while the script runs."""
         return [*(name for name, _ in self.changes), *(["source"] if self.edits else [])]
 

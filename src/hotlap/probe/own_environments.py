@@ -16,7 +16,7 @@ from hotlap.probe.events import EVENTS
 from hotlap.probe.hooks import Finder, wrap
 from hotlap.probe.sampler import is_users
 
-NAMES = ("step", "advance", "tick", "transition")
+STEP_METHODS = ("step", "advance", "tick", "transition")
 _STEPS_OF_OTHERS = ("closure", "epoch", "metrics")  # what optimizers and schedulers are given
 _REPORTED = (3, 4, 5)  # observation, reward, done; and perhaps truncated, or more
 
@@ -54,7 +54,7 @@ def _scan() -> None:
             for cls in [*vars(module).values()] if _users[name] else ():
                 if isinstance(cls, type) and cls.__module__ == name and cls not in _tried:
                     _tried.add(cls)
-                    for method in NAMES:
+                    for method in STEP_METHODS:
                         if method in cls.__dict__:
                             _try(cls, method)
 
