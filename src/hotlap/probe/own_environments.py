@@ -50,7 +50,10 @@ def _scan() -> None:
     for name, module in list(sys.modules.items()):
         with suppress(Exception):  # strange modules and classes must never be the script's trouble
             if name not in _users:
-                _users[name] = not name.startswith("hotlap.") and is_users(module.__file__ or "<")
+                file = getattr(module, "__file__", None) or "<"
+                _users[name] = name == "__main__" or (
+                    is_users(file) and not name.startswith("hotlap.")
+                )  # a notebook has no file
             for cls in [*vars(module).values()] if _users[name] else ():
                 if isinstance(cls, type) and cls.__module__ == name and cls not in _tried:
                     _tried.add(cls)
