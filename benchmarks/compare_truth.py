@@ -20,9 +20,10 @@ import numpy as np
 from rich.progress import track
 from side_by_side import RESULTS, err
 
-from hotlap import compare, machine, stats
-from hotlap.race import Options, Side, Turn, race
-from hotlap.record import Run
+from hotlap.core import machine, stats
+from hotlap.experiment import compare
+from hotlap.experiment.interleave import Options, Side, Turn, race
+from hotlap.record.run import Run
 
 SCRIPT = Path(__file__).with_name("scripts") / "known_cost.py"
 EFFECTS = (0.03, 0.05, 0.10, 0.30)

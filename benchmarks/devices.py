@@ -9,7 +9,7 @@ from typing import Any
 from side_by_side import err, save
 from snake import hotlap
 
-from hotlap import stats
+from hotlap.core import stats
 
 ROUNDS = 5
 

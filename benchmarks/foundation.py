@@ -12,8 +12,8 @@ import torch
 from side_by_side import pin_to_one_core, race, save, speedup
 
 import hotlap
-from hotlap import stages
-from hotlap.clock import StageClock
+from hotlap.core import stages
+from hotlap.core.clock import StageClock
 from hotlap.train.replay import Replay
 
 KERNEL_GOAL, REPLAY_GOAL = 300, 50

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from side_by_side import RESULTS, err
 
-from hotlap import machine
-from hotlap.clock import StageClock
+from hotlap.core import machine
+from hotlap.core.clock import StageClock
+from hotlap.envs.vector import make_gym
 from hotlap.train import ppo
-from hotlap.vector import make_gym
 
 SMALL = ppo.Config(total_steps=150_000)
 RECALL = ppo.Config(num_envs=32, horizon=32, minibatch=512, hidden=(32,), shared=True, learning_rate=3e-3, total_steps=150_000)

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from hotlap import machine, stats
+from hotlap.core import machine, stats
 
 RESULTS = Path(__file__).with_name("results")
 err = Console(stderr=True)

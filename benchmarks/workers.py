@@ -15,9 +15,9 @@ import gymnasium
 import numpy as np
 from side_by_side import race, save, speedup
 
-from hotlap.clock import StageClock
+from hotlap.core.clock import StageClock
+from hotlap.envs.vector import AUTO, make_gym
 from hotlap.train import ppo
-from hotlap.vector import AUTO, make_gym
 
 STEP = 0.002  # seconds
 ENVS, WAITING = 200, 64

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from hotlap.diagnose import RULES
-from hotlap.diagnose.causes import CAUSES
+from hotlap.causes import RULES
+from hotlap.causes.catalogue import CAUSES
 
 SEEDS = {
     "S0": "the guide on Hearts",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotlap import stages
-from hotlap.clock import StageClock
+from hotlap.core import stages
+from hotlap.core.clock import StageClock
 
 
 class Time:

@@ -14,9 +14,13 @@ import psutil
 import pytest
 from scipy import stats as scipy_stats
 
-from hotlap import compare, gate, growth, race, record, stats, sweep, targets
-from hotlap.clock import Sample
-from hotlap.errors import RecordError, UsageError
+from hotlap.core import stats
+from hotlap.core.errors import RecordError, UsageError
+from hotlap.core.sample import Sample
+from hotlap.experiment import compare, gate, growth, sweep
+from hotlap.experiment import interleave as race
+from hotlap.record import run as record
+from hotlap.target import words as targets
 
 SCRIPT = str(Path(__file__).parent.parent / "benchmarks" / "scripts" / "known_cost.py")
 QUICK = ["--budget", "20s", "--block", "0.08s", "--turns", "4", "--warmup", "0", "--no-control"]

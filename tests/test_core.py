@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from hotlap.probe import core, hooks, on_environments, on_torch
+from hotlap.probe import core
 from hotlap.probe.events import Events
+from hotlap.probe.hooks import environments as on_environments
+from hotlap.probe.hooks import patching as hooks
+from hotlap.probe.hooks import torch as on_torch
 from hotlap.probe.timeline import ENDED, REGION, STEPPED
 
 native = pytest.mark.skipif(core._native is None, reason="no compiler, or no headers of Python")
@@ -205,7 +208,7 @@ def test_a_hook_looks_like_its_function():
 def test_a_hook_travels_by_name(monkeypatch):
     monkeypatch.setitem(globals(), "helper", helper)
     hooks.wrap(inspect.getmodule(test_a_hook_travels_by_name), "helper", hooks.as_region(Events(), "log"))
-    assert pickle.loads(pickle.dumps(helper)) is helper  # noqa: S301 (what hotlap never does, and scripts do)
+    assert pickle.loads(pickle.dumps(helper)) is helper  # noqa: S301
 
 
 @native

@@ -4,15 +4,16 @@ import json
 
 import pytest
 
-from hotlap import compare, diagnose
-from hotlap.clock import Sample
-from hotlap.diagnose.causes import CAUSES
-from hotlap.diagnose.code import Code
-from hotlap.diagnose.evidence import Evidence
-from hotlap.diagnose.finding import Finding, Saved
-from hotlap.probe.facts import SOURCES
-from hotlap.race import Turn
-from hotlap.record import STACKS, Recorded, Run, append_line
+from hotlap import causes as diagnose
+from hotlap.causes.catalogue import CAUSES
+from hotlap.causes.evidence import Evidence
+from hotlap.core.sample import Sample
+from hotlap.experiment import compare
+from hotlap.experiment.interleave import Turn
+from hotlap.interventions.code import Code
+from hotlap.probe.describe import SOURCES
+from hotlap.record.finding import Finding, Saved
+from hotlap.record.run import STACKS, Recorded, Run, append_line
 
 MS = 1_000_000
 TORCH = {"anomaly": False, "validate": False, "threads": 1, "matmul": "highest"}
@@ -86,7 +87,7 @@ def make_run(
     (path / SOURCES).write_text(json.dumps(sources or {}))
     found = {"nets": list(nets), "environments": list(environments), "optimizers": [], "torch": torch, "gemm_rate": 5e10}
     run.finish(facts=found | (facts or {}), usage={"peak_rss": 1, "gpu_busy": None}, sampler_period=0.01)
-    from hotlap.record import load
+    from hotlap.record.run import load
 
     return load(path)
 

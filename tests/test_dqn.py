@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotlap import systems
-from hotlap.clock import StageClock
-from hotlap.errors import RecordError
+from hotlap.core.clock import StageClock
+from hotlap.core.errors import RecordError
 from hotlap.train import checkpoint, dqn
 from hotlap.train.nets import QNet
 from hotlap.train.replay import Batch, Replay, SumTree

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 import hotlap
-from hotlap import machine, stages, systems
-from hotlap.clock import StageClock
+from hotlap import systems
+from hotlap.core import machine, stages
+from hotlap.core.clock import StageClock
 from hotlap.envs.snake.reference import FEATURES, Snake
-from hotlap.probe.system import Options, profile
-from hotlap.report.document import document
+from hotlap.launch.system import Options, profile
+from hotlap.record.summary import document
 from hotlap.train import checkpoint, dqn, ppo
 from hotlap.train.replay import Replay, SumTree
 

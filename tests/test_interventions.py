@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotlap import interventions
-from hotlap.diagnose.code import Code
-from hotlap.errors import UsageError
+from hotlap.core.errors import UsageError
+from hotlap.experiment.interleave import Side
 from hotlap.interventions import batching, beside, kernels, knobs, layouts, rewrite, source, switches
 from hotlap.interventions.changing import TOOK
+from hotlap.interventions.code import Code
 from hotlap.interventions.edit import Edit, Overlap, apply, diff
 from hotlap.interventions.intervention import Intervention, patched, side_of, together
-from hotlap.race import Side
 
 
 def test_every_change_is_undone():
@@ -128,7 +128,7 @@ def test_a_process_makes_the_changes_it_is_told(tmp_path):
     (tmp_path / "texts.json").write_text(json.dumps(files))
     variables = interventions.variable([("sleep-off", {}), ("source", {"texts_in": str(tmp_path / "texts.json")})])
     code = (
-        "import sys; from hotlap.interventions import intervened; from hotlap.probe.child import execute\n"
+        "import sys; from hotlap.interventions import intervened; from hotlap.launch.child import execute\n"
         f"with intervened(): print(execute({{'module': False, 'script': {str(script)!r}}}))"
     )
     done = subprocess.run(

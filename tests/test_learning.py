@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hotlap import learning, safety, targets
-from hotlap.diagnose.code import Code
-from hotlap.learning import Curve
-from hotlap.race import Side
+from hotlap.experiment import learning
+from hotlap.experiment.interleave import Side
+from hotlap.experiment.learning import Curve
+from hotlap.interventions.code import Code
+from hotlap.investigate import safety
+from hotlap.target import words as targets
 
 
 def curve(final, episodes=200, noise=1.0, seed=0, pace=1.0):

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotlap.clock import StageClock
+from hotlap.core.clock import StageClock
+from hotlap.envs.vector import make_gym
 from hotlap.train import ppo, selfplay
 from hotlap.train.advantage import gae, gae_of_seats, seats_in_torch
 from hotlap.train.rollout import minibatches
-from hotlap.vector import make_gym
 
 SMALL = ppo.Config(num_envs=6, horizon=12, minibatch=16, epochs=2, hidden=(16, 16), total_steps=10_000, workers=0)
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hotlap
-from hotlap.clock import StageClock
+from hotlap.core.clock import StageClock
+from hotlap.envs.vector import make_gym
 from hotlap.train import fused, lstm, ppo
 from hotlap.train.actions import Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae, gae_in_torch
@@ -21,7 +22,6 @@ from hotlap.train.fused import Adam, prepare
 from hotlap.train.nets import PixelEncoder, Policy
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import _goals, minibatches
-from hotlap.vector import make_gym
 
 SMALL = ppo.Config(num_envs=4, turbo=True, horizon=16, minibatch=32, epochs=2, hidden=(16, 16), total_steps=10_000)
 
@@ -461,7 +461,7 @@ import json, sys
 from dataclasses import replace
 import torch
 import hotlap
-from hotlap.clock import StageClock
+from hotlap.core.clock import StageClock
 from hotlap.train import parallel, ppo
 from hotlap.train.rollout import _goals
 from hotlap.train.fused import prepare

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from hotlap.clock import StageClock
-from hotlap.probe.modules import ModuleTimer
+from hotlap.core.clock import StageClock
 from hotlap.probe.sampler import Sampler, shorten
+from hotlap.train.modules import ModuleTimer
 
 
 def burn(seconds):

@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 import hotlap
-from hotlap import machine
-from hotlap.clock import Sample
-from hotlap.errors import RecordError
-from hotlap.record import Recorded, Run, load, write_atomically
+from hotlap.core import machine
+from hotlap.core.errors import RecordError
+from hotlap.core.sample import Sample
+from hotlap.record.run import Recorded, Run, load, write_atomically
 
 
 def sample(start=0):
@@ -151,7 +151,7 @@ FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 from tests.test_record import sample
-from hotlap.record import Recorded, RecordError, Run
+from hotlap.record.run import Recorded, RecordError, Run
 run = Run.create("profile", "snake", {}, {}, out=Path(sys.argv[1]))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # files may not grow past this: writes fail as on a full disk
@@ -177,7 +177,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from tests.test_record import sample
-from hotlap.record import Recorded, Run
+from hotlap.record.run import Recorded, Run
 run = Run.create("profile", "snake", {}, {}, out=Path(sys.argv[1]))
 for i in range(10**9):
     run.append(Recorded("measured", sample(i), 1))

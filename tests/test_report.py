@@ -6,12 +6,14 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from hotlap.clock import Sample
-from hotlap.errors import RecordError
-from hotlap.record import Recorded, Run
-from hotlap.report import content, html, markdown, terminal, trace, units
-from hotlap.report.document import document
-from hotlap.report.targets import Target
+from hotlap.core import units
+from hotlap.core.errors import RecordError
+from hotlap.core.sample import Sample
+from hotlap.record.limits import Target
+from hotlap.record.run import Recorded, Run
+from hotlap.record.summary import document
+from hotlap.report import html, markdown, terminal, trace
+from hotlap.report import sections as content
 
 MS = 1_000_000
 

@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 
-from hotlap.record import load
+from hotlap.record.run import load
 
 TRUTH = '''
 """Every stage burns a known time; the script adds up what it really burnt, by its own clock."""

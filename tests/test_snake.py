@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hotlap
+from hotlap.core.errors import KernelError
 from hotlap.envs import engine
 from hotlap.envs.rng import Rng
 from hotlap.envs.snake import reference
 from hotlap.envs.snake.reference import Snake
-from hotlap.errors import KernelError
 
 STRAIGHT, LEFT, RIGHT = 0, 1, 2
 

@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotlap import stats
+from hotlap.core import stats
 
 values = st.lists(st.floats(0.001, 1e6), min_size=1, max_size=50)
 

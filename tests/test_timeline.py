@@ -4,26 +4,11 @@ import threading
 
 import pytest
 
+from hotlap.core.paths import ACT, LOSS, RESET, STEP, STORE, WAIT
+from hotlap.core.paths import BACKWARD as GRADIENTS
+from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.probe.events import Events
-from hotlap.probe.timeline import (
-    ACT,
-    BACKWARD,
-    ENDED,
-    EVALUATING,
-    FORWARD,
-    GRADIENTS,
-    LOSS,
-    OPTIMIZE,
-    REGION,
-    RESET,
-    RESETTING,
-    STEP,
-    STEPPED,
-    STORE,
-    WAIT,
-    WAITED,
-    number_of,
-)
+from hotlap.probe.timeline import BACKWARD, ENDED, EVALUATING, FORWARD, REGION, RESETTING, STEPPED, WAITED, number_of
 
 
 class Script:

@@ -15,10 +15,10 @@ import psutil
 import pytest
 
 import hotlap
+from hotlap.core.errors import EnvFailed
 from hotlap.envs import layout
 from hotlap.envs.buffers import Arrays, Form
-from hotlap.errors import EnvFailed
-from hotlap.vector import make_gym
+from hotlap.envs.vector import make_gym
 
 
 class Game(gymnasium.Env):

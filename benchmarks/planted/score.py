@@ -22,12 +22,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from hotlap import compare, diagnose, machine
-from hotlap.probe.script import profile_script
-from hotlap.probe.system import Options
-from hotlap.race import Options as Turns
-from hotlap.race import Side
-from hotlap.record import load
+from hotlap import causes as diagnose
+from hotlap.core import machine
+from hotlap.experiment import compare
+from hotlap.experiment.interleave import Options as Turns
+from hotlap.experiment.interleave import Side
+from hotlap.launch.script import profile_script
+from hotlap.launch.system import Options
+from hotlap.record.run import load
 
 HERE = Path(__file__).parent
 HELD_OUT = HERE / "held_out"

@@ -6,9 +6,9 @@ python hotlap_ppo.py STEPS [MINIBATCH]
 import sys
 import time
 
-from hotlap.clock import StageClock
+from hotlap.core.clock import StageClock
+from hotlap.envs.vector import make_gym
 from hotlap.train import ppo
-from hotlap.vector import make_gym
 
 steps, minibatch = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 256
 config = ppo.Config(total_steps=steps, minibatch=minibatch, anneal=False)

@@ -8,7 +8,7 @@ import time
 from statistics import median
 
 import hotlap
-from hotlap.clock import StageClock
+from hotlap.core.clock import StageClock
 from hotlap.train import ppo
 
 memory = {"mlp": "none", "lstm": "lstm"}[sys.argv[1]]

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "compare_nets": "hotlap.networks",
-    "make_vec": "hotlap.vector",
-    "load": "hotlap.record",
+    "compare_nets": "hotlap.experiment.networks",
+    "make_vec": "hotlap.envs.vector",
+    "load": "hotlap.record.run",
     "profile": "hotlap.probe.notebook",
-    "StageClock": "hotlap.clock",
+    "StageClock": "hotlap.core.clock",
 }
 __all__ = ["StageClock", "__version__", "compare_nets", "load", "make_vec", "profile"]
 
 if TYPE_CHECKING:
-    from hotlap.clock import StageClock
-    from hotlap.networks import compare_nets
+    from hotlap.core.clock import StageClock
+    from hotlap.envs.vector import make_vec
+    from hotlap.experiment.networks import compare_nets
     from hotlap.probe.notebook import profile
-    from hotlap.record import load
-    from hotlap.vector import make_vec
+    from hotlap.record.run import load
 
 
 def __getattr__(name: str) -> Any:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import hotlap
-from hotlap import flags
-from hotlap.errors import HotlapError, UsageError
+from hotlap.core.errors import HotlapError, UsageError
+from hotlap.target import flags
 from hotlap.verbs import compare, diagnose, investigate, profile, report, systems, train
 from hotlap.verbs.output import err
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap import native
+from hotlap.core import native
+from hotlap.core.errors import KernelError
 from hotlap.envs.buffers import Slot
 from hotlap.envs.serial import InProcess
-from hotlap.errors import KernelError
 
 ENGINE = Path(__file__).with_name("engine.c")
 # No contraction into fused multiply-adds: the kernel must round like the Python reference.

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
-from hotlap import machine
+from hotlap.core import machine
 from hotlap.envs.buffers import Arrays, Form
 from hotlap.envs.serial import SerialEngine
 from hotlap.envs.workers import PATIENCE, WorkerEngine

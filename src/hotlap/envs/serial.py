@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.core.errors import EnvFailed
 from hotlap.envs.buffers import Slot
-from hotlap.errors import EnvFailed
 
 
 class InProcess:

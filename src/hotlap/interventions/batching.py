@@ -2,7 +2,7 @@
 
 import ast
 
-from hotlap.diagnose.code import Code
+from hotlap.interventions.code import Code
 from hotlap.interventions.edit import Edit, Edits
 
 

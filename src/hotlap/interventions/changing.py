@@ -10,7 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from hotlap.probe.events import EVENTS
-from hotlap.probe.hooks import Finder
+from hotlap.probe.hooks.patching import Finder
 
 TOOK = "HOTLAP_TOOK"  # environment variable: a folder in which each change that met something to change leaves its name
 _MISSING = object()

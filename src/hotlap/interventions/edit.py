@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hotlap.diagnose.code import Code
+from hotlap.interventions.code import Code
 
 
 @dataclass(frozen=True)

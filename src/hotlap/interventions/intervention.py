@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hotlap.experiment.interleave import Side
 from hotlap.interventions import variable
 from hotlap.interventions.edit import Edit, apply
-from hotlap.race import Side
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotlap.diagnose.code import Code
-from hotlap.errors import UsageError
+from hotlap.core.errors import UsageError
+from hotlap.interventions.code import Code
 
 _PARSERS = re.compile(r"^\s*(?:import|from)\s+(argparse|tyro|click|hydra|fire|typer|absl)\b", re.MULTILINE)
 _FLAG = re.compile(r"(?<![\w-])(--[A-Za-z][\w.-]*)")

@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from hotlap.diagnose.code import Code
+from hotlap.interventions.code import Code
 from hotlap.interventions.edit import Edit, Edits, indent, swap
 
 STAND_IN = '__import__("hotlap.interventions.source", fromlist=["_"])'

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotlap import native
-from hotlap.errors import KernelError
+from hotlap.core import native
+from hotlap.core.errors import KernelError
 
 Call = Callable[..., Any]
 Make = Callable[..., Call]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from hotlap import stages
+from hotlap.core import stages
 
 VARIABLE = "HOTLAP_DELAY"
 ENV_STEP, ACT = f"{stages.COLLECT}/{stages.ENV_STEP}", f"{stages.COLLECT}/{stages.ACT}"

@@ -22,7 +22,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from threading import get_ident
 
-from hotlap.clock import ENV_STEPS, Sample
+from hotlap.core.counts import ENV_STEPS
+from hotlap.core.paths import RESET, STEP
+from hotlap.core.sample import Sample
 from hotlap.probe.core import State
 from hotlap.probe.timeline import (
     CARVED,
@@ -30,8 +32,6 @@ from hotlap.probe.timeline import (
     ENDED,
     OPTIMIZER,
     PHASE,
-    RESET,
-    STEP,
     STEPPED,
     SYNCS,
     TO_DEVICE,

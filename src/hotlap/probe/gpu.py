@@ -10,7 +10,7 @@ from bisect import bisect_right
 from contextlib import suppress
 from typing import Any
 
-from hotlap.clock import Sample
+from hotlap.core.sample import Sample
 
 
 class GpuTrace:

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from hotlap.errors import UsageError
+from hotlap.core.errors import UsageError
+from hotlap.launch.script import create_run
+from hotlap.launch.system import Options
 from hotlap.probe.events import EVENTS
 from hotlap.probe.recorder import Recorder, install
-from hotlap.probe.script import create_run
-from hotlap.probe.system import Options
-from hotlap.record import Run
+from hotlap.record.run import Run
 
 
 @contextmanager

@@ -8,16 +8,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hotlap import machine
-from hotlap.clock import ENV_STEPS, MAX_EVENTS, UPDATES, Sample
-from hotlap.errors import RecordError
-from hotlap.probe import adapters, facts, generic, hooks, on_environments, on_torch
+from hotlap.core import machine
+from hotlap.core.counts import ENV_STEPS, FORWARDS, UPDATES
+from hotlap.core.errors import RecordError
+from hotlap.core.paths import STEP
+from hotlap.core.sample import MAX_EVENTS, Sample
+from hotlap.probe import describe as facts
 from hotlap.probe.events import EVENTS
+from hotlap.probe.frameworks import adapters
 from hotlap.probe.gpu import GpuTrace
+from hotlap.probe.hooks import environments as on_environments
+from hotlap.probe.hooks import generic
+from hotlap.probe.hooks import patching as hooks
+from hotlap.probe.hooks import torch as on_torch
 from hotlap.probe.sampler import Sampler
-from hotlap.probe.timeline import FORWARDS, STEP
 from hotlap.probe.usage import Usage, threads
-from hotlap.record import KERNELS, STACKS, TRACED, Recorded, Run, append_line
+from hotlap.record.run import KERNELS, STACKS, TRACED, Recorded, Run, append_line
 
 PATIENCE = 120.0  # seconds that a script is given to begin to learn; then it is measured as it is
 PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
@@ -165,7 +171,7 @@ class Recorder:
             return bool(sum(self._walls) + self._rested >= seconds * 1e9)
         if len(self._walls) < wanted:
             return False
-        from hotlap import stats
+        from hotlap.core import stats
 
         steady = len(self._walls) - stats.warmup_end(self._walls)
         return bool(steady >= wanted or len(self._walls) >= 2 * wanted + 10)

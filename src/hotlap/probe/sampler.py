@@ -33,7 +33,11 @@ SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once
 MOST_STACKS = 20_000
 DEEPEST = 100  # frames of a stack, from the innermost
 FUTEX = "202"  # the system call behind locks, Python's own among them
-_OWN = (str(Path(__file__).parent), "<frozen runpy>")  # frames of the probe itself say nothing about the script
+_OWN = (
+    str(Path(__file__).parent),
+    str(Path(__file__).parents[1] / "launch"),
+    "<frozen runpy>",
+)  # frames of the probe itself say nothing about the script
 
 
 class Frame(NamedTuple):

@@ -21,17 +21,27 @@ and goes to the same stage.
 from collections import defaultdict
 from collections.abc import Iterable
 
-from hotlap import stages
-from hotlap.clock import ENV_STEPS, EPISODES, MAX_EVENTS, UPDATES, Sample
-
-ACT = f"{stages.COLLECT}/{stages.ACT}"
-STEP = f"{stages.COLLECT}/{stages.ENV_STEP}"
-RESET = f"{stages.COLLECT}/{stages.ENV_RESET}"
-STORE = f"{stages.COLLECT}/{stages.STORE}"
-WAIT = f"{stages.COLLECT}/{stages.WAIT}"
-LOSS = f"{stages.UPDATE}/{stages.LOSS}"
-GRADIENTS = f"{stages.UPDATE}/{stages.BACKWARD}"
-OPTIMIZE = f"{stages.UPDATE}/{stages.OPTIMIZER}"
+from hotlap.core import stages
+from hotlap.core.counts import (
+    BYTES_TO_DEVICE,
+    BYTES_TO_HOST,
+    COPIES_TO_DEVICE,
+    COPIES_TO_HOST,
+    ENV_STEPS,
+    EPISODE_STEPS,
+    EPISODES,
+    FORWARDS,
+    GRADIENT_FORWARDS,
+    ROWS,
+    STEP_MEDIAN,
+    STEP_P99,
+    SYNC_CALLS,
+    UPDATES,
+)
+from hotlap.core.paths import ACT, LOSS, RESET, STEP, STORE, WAIT
+from hotlap.core.paths import BACKWARD as GRADIENTS
+from hotlap.core.paths import OPTIMIZER as OPTIMIZE
+from hotlap.core.sample import MAX_EVENTS, Sample
 
 # Kinds of events: see events.py. Where passes are told apart by gradients, the kind with them is one more.
 STEPPED, RESETTING, EVALUATING, WAITED, ENDED, FORWARD, GRADIENT_FORWARD, COMPILED, GRADIENT_COMPILED = range(9)
@@ -50,14 +60,8 @@ def number_of(path: str) -> int:
     return _NUMBERS[path]
 
 
-# What is counted, by the stage it happened in: "forwards@collect/act".
-FORWARDS, ROWS, SYNC_CALLS = "forwards", "rows", "syncs"
-GRADIENT_FORWARDS = "gradient_forwards"  # those whose graph was built
-COPIES = {TO_DEVICE: "copies_to_device", TO_HOST: "copies_to_host"}
-BYTES = {TO_DEVICE: "bytes_to_device", TO_HOST: "bytes_to_host"}
-# What is counted for the whole window.
-EPISODE_STEPS = "episode_steps"  # steps of the episodes that ended
-STEP_MEDIAN, STEP_P99 = "step_median", "step_p99"  # seconds that one call of `step` takes
+COPIES = {TO_DEVICE: COPIES_TO_DEVICE, TO_HOST: COPIES_TO_HOST}
+BYTES = {TO_DEVICE: BYTES_TO_DEVICE, TO_HOST: BYTES_TO_HOST}
 
 _AFTER_ENV, _PASS, _GRADIENT_PASS, _AFTER_UPDATE, _AFTER_BACKWARD, _IN_PHASE, _START = range(7)
 _BEFORE_ENV = (STORE, ACT, ACT, "", OPTIMIZE, "", "")  # what pending time was, by its kind

@@ -8,8 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-CPU, SWITCHES, FORCED, FAULTS, DISK_FAULTS = "cpu_seconds", "switches", "switches_forced", "page_faults", "page_faults_disk"
-THROTTLED, GC_RUNS, GC_SECONDS, GRAPHS = "throttled_seconds", "gc_runs", "gc_seconds", "compiled_graphs"
+from hotlap.core.counts import (
+    COMPILED_GRAPHS,
+    CPU,
+    DISK_FAULTS,
+    FAULTS,
+    FORCED_SWITCHES,
+    GC_RUNS,
+    GC_SECONDS,
+    SWITCHES,
+    THROTTLED,
+)
 
 
 class Usage:
@@ -36,13 +45,13 @@ class Usage:
         return {
             CPU: time.process_time(),
             SWITCHES: used.ru_nvcsw,
-            FORCED: used.ru_nivcsw,
+            FORCED_SWITCHES: used.ru_nivcsw,
             FAULTS: used.ru_minflt,
             DISK_FAULTS: used.ru_majflt,
             THROTTLED: _throttled(),
             GC_RUNS: self._gc[0],
             GC_SECONDS: self._gc[1],
-            GRAPHS: _graphs(),
+            COMPILED_GRAPHS: _graphs(),
         }
 
     def _on_gc(self, phase: str, info: dict[str, Any]) -> None:

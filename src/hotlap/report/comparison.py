@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from hotlap import stages
-from hotlap.clock import ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS
-from hotlap.compare import SAME
-from hotlap.record import strict_reading
-from hotlap.report import units
-from hotlap.report.content import Cell, Notes, Plot, Section, Table, growth_table
+from hotlap.core import stages, units
+from hotlap.core.counts import ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS
+from hotlap.experiment.compare import SAME
+from hotlap.record.run import strict_reading
+from hotlap.report.sections import Cell, Notes, Plot, Section, Table, growth_table
 
 WORDS = {name: name.replace("_", " ") for name in (ENV_STEPS, UPDATES, EPISODES, ITERATIONS, WINDOWS)}
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hotlap.record import strict_reading
-from hotlap.report.content import Cell, Notes, Section, Table
+from hotlap.record.run import strict_reading
+from hotlap.report.sections import Cell, Notes, Section, Table
 
 
 def headline(doc: dict[str, Any]) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 from jinja2 import Environment
 
-from hotlap import stages
-from hotlap.report.content import Bar, Plot, Section
+from hotlap.core import stages
+from hotlap.report.sections import Bar, Plot, Section
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 

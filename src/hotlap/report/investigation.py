@@ -3,13 +3,13 @@
 import shlex
 from typing import Any
 
-from hotlap import learning
-from hotlap.investigate import CONFIRMED, REFUTED, SETTLED, SKIPPED
-from hotlap.record import Run, load, strict_reading
-from hotlap.report import units
-from hotlap.report.content import Bar, Cell, Notes, Section, Table
-from hotlap.report.document import document as profile_document
+from hotlap.core import units
+from hotlap.experiment import learning
+from hotlap.investigate.conduct import CONFIRMED, REFUTED, SETTLED, SKIPPED
+from hotlap.record.run import Run, load, strict_reading
+from hotlap.record.summary import document as profile_document
 from hotlap.report.findings import gain
+from hotlap.report.sections import Bar, Cell, Notes, Section, Table
 
 
 def document(run: Run) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Sections as Markdown, for a pull request."""
 
-from hotlap.report.content import Bar, Cell, Notes, Section, Table
+from hotlap.report.sections import Bar, Cell, Notes, Section, Table
 
 
 def render(title: str, sections: list[Section]) -> str:

@@ -5,7 +5,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hotlap.report.content import Bar, Cell, Notes, Section, Table
+from hotlap.report.sections import Bar, Cell, Notes, Section, Table
 
 BAR = 24
 

@@ -5,9 +5,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, Sample
-from hotlap.errors import RecordError
-from hotlap.record import KERNELS, STACKS, Run, strict_reading
+from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
+from hotlap.core.errors import RecordError
+from hotlap.core.sample import Sample
+from hotlap.record.run import KERNELS, STACKS, Run, strict_reading
 
 MICRO = 1e-3  # nanoseconds to microseconds
 MOST_WORKERS = 64  # with at most 25,000 spans each from the script and 2,000 from a worker, a trace stays below 20 MB

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hotlap.errors import UsageError
+from hotlap.core.errors import UsageError
 
 NAMES = ("snake",)
 

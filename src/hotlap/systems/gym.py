@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from hotlap.envs.vector import make_gym, make_vec
 from hotlap.systems import System
 from hotlap.train import dqn, ppo
-from hotlap.vector import make_gym, make_vec
 
 KERNELS = {"CartPole-v1": "cartpole"}  # environments of which hotlap has a kernel
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from hotlap.envs.vector import make_vec
 from hotlap.systems import System
 from hotlap.train import dqn
-from hotlap.vector import make_vec
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hotlap import native
+from hotlap.core import native
 
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
-from hotlap.errors import RecordError
+from hotlap.core.errors import RecordError
 
 SCHEMA = "hotlap.checkpoint/1"
 NAME = "checkpoint.safetensors"

@@ -19,8 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hotlap import stages
-from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, StageClock
+from hotlap.core import stages
+from hotlap.core.clock import StageClock
+from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.train.common import Common, Metrics, check, part_of, play, tensors_of
 from hotlap.train.nets import QNet, pixel_scale
 from hotlap.train.replay import Batch, Replay

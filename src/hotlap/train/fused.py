@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hotlap import native
+from hotlap.core import native
 from hotlap.train import lstm
 from hotlap.train.fast import Lanes, half_tanh_
 from hotlap.train.nets import Cell, Memory, Policy

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from hotlap import machine, stages, stats
-from hotlap.clock import StageClock, stage_cost
-from hotlap.errors import HotlapError, RecordError, TargetFailed
-from hotlap.record import Recorded, Run
+from hotlap.core import machine, stages, stats
+from hotlap.core.clock import StageClock, stage_cost
+from hotlap.core.errors import HotlapError, RecordError, TargetFailed
+from hotlap.record.run import Recorded, Run
 from hotlap.systems import System
 from hotlap.train import checkpoint, parallel
 

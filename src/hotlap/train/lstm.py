@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hotlap import native
+from hotlap.core import native
 from hotlap.train.fast import MINUS_ONE, half_tanh_
 
 _SOURCE = Path(__file__).with_name("lstm.c")

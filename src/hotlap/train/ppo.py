@@ -21,8 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hotlap import stages
-from hotlap.clock import ENV_STEPS, EPISODES, UPDATES, StageClock
+from hotlap.core import stages
+from hotlap.core.clock import StageClock
+from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.envs.buffers import Slot
 from hotlap.train import parallel, selfplay
 from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of

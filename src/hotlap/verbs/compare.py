@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from hotlap import targets
-from hotlap.errors import UsageError
-from hotlap.record import Run, write_atomically
+from hotlap.core.errors import UsageError
+from hotlap.record.run import Run, write_atomically
+from hotlap.target import words as targets
 from hotlap.verbs.output import Switch, bar, err, print_json
 
 Knobs = tyro.conf.UseAppendAction[tuple[str, ...]]
@@ -56,8 +56,8 @@ class Compare:
 
 
 def compare(args: Compare) -> int:
-    from hotlap import compare as comparing
-    from hotlap import gate
+    from hotlap.experiment import compare as comparing
+    from hotlap.experiment import gate
 
     if args.vary:
         if len(args.what) != 1:
@@ -86,8 +86,9 @@ def _nets(sides: Sequence[Any], knobs: Sequence[str]) -> dict[str, Any] | None:
         return None
     import torch
 
-    from hotlap import flags, systems
-    from hotlap.networks import compare_nets
+    from hotlap import systems
+    from hotlap.experiment.networks import compare_nets
+    from hotlap.target import flags
 
     system = systems.load(sides[0].system, sides[0].algorithm)
     nets, config = {}, None
@@ -101,9 +102,9 @@ def _nets(sides: Sequence[Any], knobs: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _race(verb: str, sides: Sequence[Any], args: Any, **fields: Any) -> Run:
-    from hotlap.compare import Plan, run_race
-    from hotlap.race import Options
-    from hotlap.report import units
+    from hotlap.core import units
+    from hotlap.experiment.compare import Plan, run_race
+    from hotlap.experiment.interleave import Options
 
     budget, block = units.parse(args.budget, "seconds"), units.parse(args.block, "seconds")
     precision = units.parse(args.precision, "share")
@@ -174,7 +175,7 @@ class Sweep:
 
 
 def sweep(args: Sweep) -> int:
-    from hotlap import sweep as sweeping
+    from hotlap.experiment import sweep as sweeping
 
     if sum(bool(way) for way in (args.vary, args.until, args.delay)) != 1:
         raise UsageError("sweep needs one of --vary knob=value,value, --until episodes=1024,5000 and --delay STAGE")
@@ -190,8 +191,8 @@ def sweep(args: Sweep) -> int:
 
 
 def _sweep_until(args: Sweep) -> int:
-    from hotlap import growth
-    from hotlap.clock import ENV_STEPS, EPISODES, UPDATES
+    from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
+    from hotlap.experiment import growth
 
     what, values = targets.parse_knob(args.until or "")
     if what not in (ENV_STEPS, EPISODES, UPDATES):
@@ -212,7 +213,7 @@ def _sweep_until(args: Sweep) -> int:
 
 
 def _sweep_delay(args: Sweep) -> int:
-    from hotlap import causal
+    from hotlap.experiment import delay as causal
 
     side = targets.side(args.what)
     if side.system:
@@ -250,8 +251,9 @@ class Gate:
 
 
 def gate(args: Gate) -> int:
-    from hotlap import gate as gating
-    from hotlap.report import comparison, markdown, units
+    from hotlap.core import units
+    from hotlap.experiment import gate as gating
+    from hotlap.report import comparison, markdown
 
     limit = units.parse(args.max_slowdown, "share")
     if limit < 0 or not (args.baseline or args.save):
@@ -284,7 +286,7 @@ def gate(args: Gate) -> int:
 
 
 def _save_baseline(args: Gate, runs: Sequence[dict[str, Any]], quiet: bool = False) -> int:
-    from hotlap import gate as gating
+    from hotlap.experiment import gate as gating
 
     assert args.save is not None
     gating.write_baseline(args.save, runs)
@@ -297,7 +299,8 @@ def _save_baseline(args: Gate, runs: Sequence[dict[str, Any]], quiet: bool = Fal
 
 def report_document(found: Run) -> dict[str, Any] | None:
     """The document of a saved comparison or sweep; None if the run is something else."""
-    from hotlap import causal, compare, growth, sweep
+    from hotlap.experiment import compare, growth, sweep
+    from hotlap.experiment import delay as causal
 
     if found.header["verb"] == "compare":
         nets = {"nets": found.header["nets"]} if "nets" in found.header else {}

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import tyro
 
-from hotlap.errors import UsageError
-from hotlap.record import load
+from hotlap.core.errors import UsageError
+from hotlap.record.run import load
 from hotlap.verbs.output import Switch, print_json
 
 
@@ -24,7 +24,7 @@ class Diagnose:
 
 
 def diagnose(args: Diagnose) -> int:
-    from hotlap import diagnose as diagnosing
+    from hotlap import causes as diagnosing
 
     run = load(args.run)
     if run.header["verb"] not in ("profile", "train"):

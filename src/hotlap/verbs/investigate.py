@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from hotlap import flags, targets
-from hotlap.errors import UsageError
-from hotlap.record import Run, write_atomically
+from hotlap.core.errors import UsageError
+from hotlap.record.run import Run, write_atomically
+from hotlap.target import flags
+from hotlap.target import words as targets
 from hotlap.verbs.output import Switch, bar, err, print_json
 
 
@@ -49,9 +50,9 @@ class Investigate:
 
 
 def investigate(argv: list[str]) -> int:
-    from hotlap import investigate as investigating
+    from hotlap.core import units
     from hotlap.interventions import knobs
-    from hotlap.report import units
+    from hotlap.investigate import conduct as investigating
 
     place = argv.index("--") if "--" in argv else len(argv)
     ours, rest = argv[:place], argv[place + 1 :]
@@ -100,7 +101,7 @@ def investigate(argv: list[str]) -> int:
 
 
 def _budget(text: str) -> float:
-    from hotlap.report import units
+    from hotlap.core import units
 
     seconds = units.parse(text, "seconds")
     if seconds <= 0:
@@ -110,7 +111,7 @@ def _budget(text: str) -> float:
 
 def _apply(run: Run, side: Any, args: Investigate) -> list[Path]:
     """Write what can be taken over into the run's folder."""
-    from hotlap.investigate import Investigation, Settings, files_of
+    from hotlap.investigate.conduct import Investigation, Settings, files_of
 
     known = Investigation(run, side, Settings())
     found = files_of(run, known.texts, known.paths, args.allow_learning_changes)

@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from hotlap.record import write_atomically
+from hotlap.record.run import write_atomically
 
 Switch = tyro.conf.FlagCreatePairsOff[bool]
 err = Console(stderr=True)
@@ -30,7 +30,8 @@ def show(doc: dict[str, Any], as_json: bool, breakdown: bool, only: tuple[str, .
     if as_json:
         print_json(doc)
         return
-    from hotlap.report import content, terminal
+    from hotlap.report import sections as content
+    from hotlap.report import terminal
 
     sections = content.sections(doc, breakdown)
     if only:

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from hotlap import flags
-from hotlap.errors import UsageError
-from hotlap.record import Run
+from hotlap.core.errors import UsageError
+from hotlap.record.run import Run
+from hotlap.target import flags
 from hotlap.verbs.output import Switch, bar, show
 
 
@@ -56,8 +56,8 @@ class Profile:
 
 
 def _options(args: Any) -> Any:
-    from hotlap.probe.system import Options
-    from hotlap.report.targets import Target
+    from hotlap.launch.system import Options
+    from hotlap.record.limits import Target
 
     for text in args.target:
         Target.parse(text)
@@ -79,7 +79,7 @@ def _options(args: Any) -> Any:
 
 
 def profile(args: Any) -> int:
-    from hotlap.probe.system import profile as run_profile
+    from hotlap.launch.system import profile as run_profile
 
     options = _options(args)
     with bar() as progress:
@@ -96,7 +96,7 @@ def profile(args: Any) -> int:
 
 
 def profile_script(argv: list[str]) -> int:
-    from hotlap.probe.script import profile_script as run_script
+    from hotlap.launch.script import profile_script as run_script
 
     place = argv.index("--") if "--" in argv else len(argv)
     ours, script_arguments = argv[:place], argv[place + 1 :]
@@ -112,7 +112,7 @@ def profile_script(argv: list[str]) -> int:
 
 def _show_profile(run: Run, args: Any) -> int:
     """Print a profile; 1 if it missed a target."""
-    from hotlap.report.document import document
+    from hotlap.record.summary import document
 
     doc = document(run)
     show(doc, args.json, args.breakdown)

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import tyro
 from rich.console import Console
 
-from hotlap.errors import UsageError
-from hotlap.record import load
+from hotlap.core.errors import UsageError
+from hotlap.record.run import load
 from hotlap.verbs.output import Switch, write
 
 
@@ -35,8 +35,9 @@ class Report:
 
 
 def report(args: Report) -> int:
-    from hotlap.report import comparison, content, html, investigation, markdown, terminal, trace
-    from hotlap.report.document import document
+    from hotlap.record.summary import document
+    from hotlap.report import comparison, html, investigation, markdown, terminal, trace
+    from hotlap.report import sections as content
     from hotlap.verbs import compare
 
     run = load(args.run)

@@ -19,7 +19,7 @@ class Systems:
 
 def systems(args: Systems) -> int:
     from hotlap.report import terminal
-    from hotlap.report.content import Table
+    from hotlap.report.sections import Table
     from hotlap.systems import NAMES, load
 
     found = [load(name) for name in NAMES]

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.progress import TextColumn
 
-from hotlap import flags
-from hotlap.errors import UsageError
-from hotlap.record import find
+from hotlap.core.errors import UsageError
+from hotlap.record.run import find
+from hotlap.target import flags
 from hotlap.verbs.output import Switch, bar, err, show
 
 
@@ -49,7 +49,7 @@ class Train:
 
 
 def train(args: Any) -> int:
-    from hotlap.report.document import document
+    from hotlap.record.summary import document
     from hotlap.train.loop import Options
     from hotlap.train.loop import train as run_training
 

@@ -11,7 +11,7 @@ def _run_the_hidden_one() -> None:
     import importlib.machinery
     import importlib.util
 
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 (pathlib is not imported at start-up)
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
     others = [folder for folder in sys.path if os.path.abspath(folder) != here]  # noqa: PTH100
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
     if spec and spec.loader:

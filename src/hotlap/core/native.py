@@ -1,0 +1,77 @@
+"""Compiles C sources into shared libraries, which are kept under the user's cache folder by the hash of what they depend on."""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hotlap.core.errors import KernelError
+
+NO_COMPILER = "no C compiler found (looked for $CC, cc, gcc, clang): install one to run the fast kernel"
+
+
+def compiler() -> list[str] | None:
+    """The command of the C compiler: $CC (which may have arguments), or the first of cc, gcc, clang on the path."""
+    candidates = [os.environ["CC"]] if os.environ.get("CC") else ["cc", "gcc", "clang"]
+    commands = (shlex.split(candidate) for candidate in candidates)
+    return next((command for command in commands if command and shutil.which(command[0])), None)
+
+
+def compiler_version(command: list[str]) -> str:
+    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+
+
+@cache
+def cpu() -> str:
+    """What -march=native depends on: a cache on a shared home folder must not serve another CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return "".join(sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))}))
+
+
+def library(name: str, *dependencies: str) -> Path:
+    """Where a library is kept that depends on all this."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "hotlap" / "kernels" / f"{name}-{digest(*dependencies)}.so"
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def build(path: Path, what: str, cc: list[str], arguments: list[str]) -> None:
+    """Compile a library, unless it is there. `what` names it for people."""
+    if path.exists():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            built = Path(folder) / path.name
+            result = subprocess.run([*cc, *arguments, "-o", str(built)], capture_output=True, text=True, check=False)
+            if result.returncode:
+                raise KernelError(f"{shlex.join(cc)} could not compile {what}:\n{result.stderr.strip()}")
+            built.replace(path)  # atomic: two processes may build at once
+    except OSError as error:
+        raise KernelError(f"cannot write the kernel cache {path.parent}: {error.strerror}") from error
+
+
+def optional(name: str, source: Path, flags: tuple[str, ...]) -> Any:
+    """A library of one C file, built or found in the cache; None where that cannot be, for those who can do without."""
+    if (cc := compiler()) is None:
+        return None
+    texts = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]
+    path = library(name, *texts, *flags, compiler_version(cc), cpu())
+    try:
+        build(path, source.name, cc, [*flags, str(source), "-lm"])
+        return ctypes.CDLL(str(path))
+    except (KernelError, OSError):
+        return None

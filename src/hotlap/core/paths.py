@@ -1,0 +1,14 @@
+"""The paths of the stages that hooks and rules speak of: where in the tree of stages they lie."""
+
+from hotlap.core import stages
+
+ACT = f"{stages.COLLECT}/{stages.ACT}"
+STEP = f"{stages.COLLECT}/{stages.ENV_STEP}"
+RESET = f"{stages.COLLECT}/{stages.ENV_RESET}"
+STORE = f"{stages.COLLECT}/{stages.STORE}"
+WAIT = f"{stages.COLLECT}/{stages.WAIT}"
+LOSS = f"{stages.UPDATE}/{stages.LOSS}"
+BACKWARD = f"{stages.UPDATE}/{stages.BACKWARD}"
+OPTIMIZER = f"{stages.UPDATE}/{stages.OPTIMIZER}"
+TARGET = f"{stages.UPDATE}/{stages.TARGET}"
+ENVIRONMENT = (STEP, RESET, WAIT)

@@ -1,0 +1,186 @@
+"""Networks side by side: what size costs, and whether time follows size at all.
+
+    hotlap.compare_nets({"small": net, "large": other}, batch=256).show()
+
+All take turns in this process, forward and forward with backward, on the same random input. On small networks the time goes
+to calling operations, not to computing them; then a smaller network is no faster, and the result says so.
+"""
+
+import copy
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from hotlap.core import stats
+from hotlap.train.modules import ModuleTimer
+
+ROUNDS, TURN = 30, 0.01  # turns per network; seconds that one lasts at least
+FOLLOWS = 0.5  # of the difference in operations (logarithms) that time shows, from which it follows size
+
+
+@dataclass(frozen=True)
+class NetTimes:
+    """One network on one batch. Times are seconds; `operations` counts multiplications and additions of a forward pass."""
+
+    name: str
+    parameters: int
+    operations: int
+    saved_bytes: int  # kept from the forward pass for the backward pass, parameters not counted
+    act: float  # forward without gradients
+    act_ci95: tuple[float, float]
+    forward: float  # with gradients
+    both: float
+    both_ci95: tuple[float, float]
+    modules: list[dict[str, Any]]
+
+    @property
+    def backward(self) -> float:
+        return self.both - self.forward
+
+
+@dataclass(frozen=True)
+class NetComparison:
+    nets: list[NetTimes]
+    batch: int
+    says: list[str]
+
+    def document(self) -> dict[str, Any]:
+        found = [asdict(net) | {"backward": net.backward} for net in self.nets]
+        return {"schema": "hotlap.nets/1", "batch": self.batch, "nets": found, "says": self.says}
+
+    def show(self) -> None:
+        from hotlap.report import comparison, terminal
+
+        terminal.render(f"networks, batch {self.batch}", comparison.net_sections(self.document()), terminal.Output())
+
+
+def compare_nets(
+    nets: Mapping[str, nn.Module],
+    batch: int = 256,
+    input_shape: tuple[int, ...] | None = None,
+    make_input: Callable[[int], Any] | None = None,
+    rounds: int = ROUNDS,
+) -> NetComparison:
+    """Time networks against each other. The input is random numbers of `input_shape`, or what `make_input(batch)` gives."""
+    if not nets:
+        raise ValueError("compare_nets needs at least one network")
+    if batch < 1 or rounds < 2:
+        raise ValueError("batch must be at least 1 and rounds at least 2")
+    nets = {name: copy.deepcopy(net) for name, net in nets.items()}  # timing leaves gradients and statistics behind
+    inputs = {name: _input(net, batch, input_shape, make_input) for name, net in nets.items()}
+    turns = {(name, way): _turn(net, inputs[name], way) for name, net in nets.items() for way in ("act", "forward", "both")}
+    samples: dict[tuple[str, str], list[float]] = {key: [] for key in turns}
+    repeats = {key: max(1, round(TURN / _seconds(turn, 3))) for key, turn in turns.items()}
+    coin = random.Random(0)
+    for _ in range(rounds):
+        for key in coin.sample(list(turns), len(turns)):
+            samples[key].append(_seconds(turns[key], repeats[key]))
+    times = [_times(name, net, inputs[name], samples) for name, net in nets.items()]
+    return NetComparison(times, batch, _says(times))
+
+
+def _input(net: nn.Module, batch: int, shape: tuple[int, ...] | None, make: Callable[[int], Any] | None) -> Any:
+    if make is not None:
+        return make(batch)
+    device = next((p.device for p in net.parameters()), torch.device("cpu"))
+    if shape is None:
+        first = next((m for m in net.modules() if isinstance(m, nn.Linear)), None)
+        if first is None or any(isinstance(m, nn.Conv1d | nn.Conv2d | nn.Conv3d | nn.RNNBase) for m in net.modules()):
+            raise ValueError("give input_shape=(...) or make_input=...: the network does not say what it takes")
+        shape = (first.in_features,)
+    return torch.randn(batch, *shape, device=device, generator=torch.Generator(device).manual_seed(0))
+
+
+def _turn(net: nn.Module, inputs: Any, way: str) -> Callable[[], None]:
+    gpu = any(p.is_cuda for p in net.parameters())
+
+    def run() -> None:
+        if way == "act":
+            with torch.inference_mode():
+                net(inputs)
+        else:
+            net.zero_grad(set_to_none=True)
+            loss = _scalar(net(inputs))
+            if way == "both":
+                loss.backward()  # type: ignore[no-untyped-call]
+        if gpu:
+            torch.cuda.synchronize()
+
+    return run
+
+
+def _scalar(output: Any) -> Tensor:
+    """Something to start the backward pass from, whatever the network returns."""
+    if isinstance(output, Tensor):
+        return output.float().sum()
+    values = output.values() if isinstance(output, Mapping) else output
+    return sum((_scalar(value) for value in values if isinstance(value, Tensor | tuple | list | Mapping)), torch.zeros(()))
+
+
+def _seconds(turn: Callable[[], None], repeats: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        turn()
+    return (time.perf_counter() - begin) / repeats
+
+
+def _times(name: str, net: nn.Module, inputs: Any, samples: dict[tuple[str, str], list[float]]) -> NetTimes:
+    own = {p.untyped_storage().data_ptr() for p in net.parameters()}
+    saved: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        output = net(inputs)
+    del output
+    counter = FlopCounterMode(display=False)
+    with counter, torch.no_grad():
+        net(inputs)
+    timer = ModuleTimer({name: net})
+    with timer.watch():
+        for _ in range(5):
+            _turn(net, inputs, "both")()
+    act, forward, both = (samples[name, way] for way in ("act", "forward", "both"))
+    return NetTimes(
+        name=name,
+        parameters=sum(p.numel() for p in net.parameters()),
+        operations=int(counter.get_total_flops()),
+        saved_bytes=sum(saved.values()),
+        act=float(np.median(act)),
+        act_ci95=stats.bootstrap_interval(act, np.median),
+        forward=float(np.median(forward)),
+        both=float(np.median(both)),
+        both_ci95=stats.bootstrap_interval(both, np.median),
+        modules=[asdict(entry) for entry in timer.results()],
+    )
+
+
+def _says(nets: list[NetTimes]) -> list[str]:
+    """Each network against the smallest: does time follow the operations?"""
+    smallest = min(nets, key=lambda net: net.operations)
+    said = []
+    for net in nets:
+        size = net.operations / max(smallest.operations, 1)
+        if net is smallest or size < 1.2:
+            continue
+        slower = net.both / smallest.both
+        follows = np.log(max(slower, 1e-9)) / np.log(size)
+        what = f"{net.name} computes {size:.1f}x as much as {smallest.name} and takes {slower:.2f}x as long"
+        reason = (
+            "time does not follow size: overhead-bound, a smaller network would not be faster"
+            if follows < FOLLOWS
+            else "time follows size"
+        )
+        said.append(f"{what}: {reason}.")
+    return said

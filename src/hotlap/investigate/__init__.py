@@ -1,0 +1,1 @@
+"""Investigations: plan, conduct, apply, safety."""

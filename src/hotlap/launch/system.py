@@ -1,0 +1,253 @@
+"""Profile a system: warm up, trace, alternate measured and bare iterations, then the extra passes that were asked for.
+
+Bare iterations run with the clock and the sampler off. What they say about the cost of measuring is noisy on a busy machine,
+so the cost is also counted directly: stages entered times the cost of one, plus the sampler's own CPU time. Passes that
+disturb (module hooks, cProfile) run after the measurement, never during it.
+"""
+
+import cProfile
+import itertools
+import pstats
+import random
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotlap.core import machine, stages, stats
+from hotlap.core.clock import StageClock, stage_cost
+from hotlap.core.counts import ENV_STEPS, EPISODES
+from hotlap.core.sample import Sample
+from hotlap.envs.layout import draw_legal
+from hotlap.probe import describe as facts
+from hotlap.probe.sampler import Sampler, shorten
+from hotlap.record.run import Recorded, Run
+from hotlap.systems import System
+from hotlap.train.loop import TRACED, recording, stop_requests, write_samples
+
+EXTRA_ITERATIONS = 2  # iterations of each disturbing pass
+GPU_EVENTS_EVERY = 3  # pairs between iterations that record CUDA events; no host time is taken from those
+FUNCTIONS = 50
+ENV_WINDOW = 0.1  # seconds of bare environment steps in an iteration
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure."""
+
+    iterations: int = 10
+    warmup: int = 2
+    seconds: float | None = None
+    env_only: bool = False
+    modules: bool = False
+    detailed: bool = False
+    targets: tuple[str, ...] = ()
+    ranges: str | None = None
+    sampler: bool = True
+    period: float = 0.025  # seconds between two looks of the sampler, at scripts
+    rest: float = 2.0  # after each measured window of a script, rest for this many times its length
+
+
+OnProgress = Callable[[str, int, int], None]  # (what is going on, done, of how many)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is measured: `iterate` runs one iteration, `ready` says whether start-up is over, `networks` what to open."""
+
+    iterate: Callable[[], Any]
+    ready: Callable[[], bool]
+    networks: Callable[[], dict[str, Any]]
+
+
+def profile(
+    system: System, config: Any, options: Options, out: Path | None = None, on_progress: OnProgress = lambda *_: None
+) -> Run:
+    """Measure a system's training, or its bare environments. Ctrl-C keeps what was measured."""
+    clock = StageClock.for_device(config.device, options.ranges)
+    with closing(system.make_env(config)) as env:
+        work = work_of(system, config, env, clock, options.env_only)
+        run = Run.create(
+            "profile",
+            system.name,
+            asdict(config),
+            machine.facts(),
+            out,
+            gpu_timing=clock.policy,
+            stage_cost=stage_cost(),
+            targets=list(options.targets),
+            env_only=options.env_only,
+            layout=str(env.layout),
+        )
+        watch = machine.GpuWatch(config.device)
+        with recording(run), stop_requests() as stop, watch, closing(Sampler(lambda _: clock.open_path())) as sampler:
+            _warm_up(run, clock, work, options, on_progress, stop.is_set)
+            _measure(run, clock, work, sampler, options, on_progress, stop.is_set)
+            run.update(
+                hot_lines=sampler.hottest(),
+                sampler_seconds=sampler.seconds,
+                usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share},
+                facts={**facts.facts(), "gemm_rate": facts.gemm_rate()},
+            )
+            clock.enabled = False
+            if options.modules and not stop.is_set():
+                on_progress("timing modules", 0, 0)
+                run.update(modules=_time_modules(work))
+            if options.detailed and not stop.is_set():
+                on_progress("running cProfile", 0, 0)
+                run.update(functions=_profile_functions(work, run.path / "profile.pstats"))
+            run.finish("interrupted" if stop.is_set() else "done")
+    return run
+
+
+def work_of(system: System, config: Any, env: Any, clock: StageClock, env_only: bool) -> Work:
+    """A system's training, or its bare environments."""
+    return (_bare_env if env_only else _training)(system, config, env, clock)
+
+
+def _training(system: System, config: Any, env: Any, clock: StageClock) -> Work:
+    state = system.trainer.start(config, env)
+    return Work(
+        iterate=lambda: system.trainer.iterate(state, config, env, clock),
+        ready=lambda: bool(system.trainer.learning(state, config)),
+        networks=lambda: dict(system.trainer.networks(state)),
+    )
+
+
+def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
+    """Random actions, drawn beforehand unless some are illegal, and no learning; an iteration repeats them until it lasts long
+    enough to time."""
+    env.action_space.seed(config.seed)
+    random = np.random.default_rng(config.seed)
+    actions = [env.action_space.sample() for _ in range(config.iteration_steps)]
+    _, info = env.reset(seed=config.seed)
+    masked = "action_mask" in info
+
+    def step_all() -> int:
+        episodes = 0
+        nonlocal info
+        for drawn in actions:
+            action = draw_legal(env.single_action_space, info["action_mask"], random) if masked else drawn
+            info = env.step(action)[4]
+            if "_final_info" in info:
+                episodes += int(np.count_nonzero(info["_final_info"]))
+        return episodes
+
+    begin = time.perf_counter()
+    step_all()
+    rounds = max(1, round(ENV_WINDOW / (time.perf_counter() - begin)))
+
+    def iterate() -> None:
+        with clock.stage(stages.COLLECT), clock.stage(stages.ENV_STEP):
+            episodes = sum(step_all() for _ in range(rounds))
+        clock.count(ENV_STEPS, rounds * len(actions) * env.num_envs)
+        clock.count(EPISODES, episodes)
+
+    return Work(iterate, ready=lambda: True, networks=dict)
+
+
+def _warm_up(
+    run: Run, clock: StageClock, work: Work, options: Options, on_progress: OnProgress, stopped: Callable[[], bool]
+) -> None:
+    """Until learning has begun, the iteration in which it began is over, and `warmup` more; then the traced ones."""
+    left = options.warmup
+    while not stopped():
+        ready = work.ready()
+        if ready and not left:
+            break
+        on_progress("warming up", options.warmup - left, options.warmup)
+        with clock.iteration():
+            work.iterate()
+        write_samples(run, clock, "warmup")
+        left -= ready
+    for _ in range(TRACED):
+        if not stopped():
+            _run_traced(run, clock, work, spans=True)
+
+
+def _measure(
+    run: Run,
+    clock: StageClock,
+    work: Work,
+    sampler: Sampler,
+    options: Options,
+    on_progress: OnProgress,
+    stopped: Callable[[], bool],
+) -> None:
+    """Pairs of a measured and a bare iteration, in random order, until enough are left after late warm-up is dropped."""
+    coin = random.Random(0)
+    deadline = time.monotonic() + options.seconds if options.seconds else None
+    most = 2 * options.iterations + 10
+    for pairs in itertools.count():
+        walls = [sample.wall for sample in run.phase("measured")]
+        steady = len(walls) - (stats.warmup_end(walls) if walls else 0)
+        enough = steady >= options.iterations if deadline is None else steady and time.monotonic() > deadline
+        if enough or stopped() or (deadline is None and pairs >= most):
+            break
+        on_progress("measuring", steady, options.iterations if deadline is None else 0)
+        for bare in coin.sample([False, True], 2):
+            if bare:
+                _run_bare(run, clock, work)
+            else:
+                sampler.resume()
+                with clock.iteration():
+                    work.iterate()
+                sampler.pause()
+                sampler.keep()
+                write_samples(run, clock, "measured")
+        if clock.times_gpu and pairs % GPU_EVENTS_EVERY == 0:
+            _run_traced(run, clock, work, spans=False)
+
+
+def _run_traced(run: Run, clock: StageClock, work: Work, spans: bool) -> None:
+    with clock.iteration(trace=True):
+        work.iterate()
+    write_samples(run, clock, "traced", spans)
+
+
+def _run_bare(run: Run, clock: StageClock, work: Work) -> None:
+    clock.enabled = False
+    begin = time.perf_counter_ns()
+    work.iterate()
+    sample = Sample(start=0, wall=time.perf_counter_ns() - begin)
+    clock.enabled = True
+    run.append(Recorded("bare", sample, machine.rss(), machine.gpu_memory()))
+
+
+def _time_modules(work: Work) -> list[dict[str, Any]]:
+    networks = work.networks()
+    if not networks:
+        return []
+    from hotlap.train.modules import ModuleTimer
+
+    timer = ModuleTimer(networks)
+    with timer.watch():
+        for _ in range(EXTRA_ITERATIONS):
+            work.iterate()
+    return [asdict(entry) for entry in timer.results()]
+
+
+def _profile_functions(work: Work, path: Path) -> list[dict[str, Any]]:
+    """The functions with the most cumulative time, by cProfile; all of them go to a .pstats file."""
+    profiler = cProfile.Profile()
+    profiler.enable()
+    for _ in range(EXTRA_ITERATIONS):
+        work.iterate()
+    profiler.disable()
+    profiler.dump_stats(path)
+    entries = pstats.Stats(profiler).stats.items()  # type: ignore[attr-defined]
+    top = sorted(entries, key=lambda item: -item[1][3])[:FUNCTIONS]
+    return [
+        {
+            "where": f"{shorten(file)}:{line}" if line else "built-in",
+            "function": name,
+            "calls": calls,
+            "own_seconds": own,
+            "total_seconds": total,
+        }
+        for (file, line, name), (_, calls, own, total, _) in top
+    ]

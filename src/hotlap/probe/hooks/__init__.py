@@ -1,0 +1,1 @@
+"""Hooks: what the script calls, seen."""

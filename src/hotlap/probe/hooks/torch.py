@@ -1,0 +1,190 @@
+"""Hooks that see what torch does: modules, gradients, optimizers, copies and reads."""
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from threading import get_ident
+from types import ModuleType
+from typing import Any
+
+from hotlap.core import stages
+from hotlap.core.paths import BACKWARD as GRADIENTS
+from hotlap.core.paths import OPTIMIZER as OPTIMIZE
+from hotlap.probe import core, delays
+from hotlap.probe.events import Events
+from hotlap.probe.hooks.patching import as_region, wrap
+from hotlap.probe.timeline import BACKWARD, FORWARD
+
+
+def patch_torch(torch: ModuleType, events: Events) -> None:
+    _patch_modules(torch, events)
+
+    def around_backward(original: Callable[..., Any]) -> Callable[..., Any]:
+        original = delays.slowed(GRADIENTS, original)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not (begin := events.begin(GRADIENTS)):
+                return original(*args, **kwargs)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                events.end(BACKWARD, begin)
+
+        return call
+
+    wrap(torch.Tensor, "backward", around_backward)
+    wrap(torch.autograd, "backward", around_backward)
+    wrap(torch.autograd, "grad", around_backward)
+    wrap(torch, "save", as_region(events, stages.CHECKPOINT))
+    open_steps: list[int] = []
+
+    def step_begins(*_: Any) -> None:
+        if open_steps and events.region == OPTIMIZE and get_ident() == events.thread:  # the last step raised an error
+            open_steps.clear()
+            events.inside, events.region = False, ""
+        open_steps.append(events.begin(OPTIMIZE))
+
+    hooks = importlib.import_module("torch.optim.optimizer")
+    hooks.register_optimizer_step_pre_hook(step_begins)
+
+    def step_ends(*_: Any) -> None:
+        delays.spin(OPTIMIZE)
+        events.optimizer_ended(open_steps.pop() if open_steps else 0)
+
+    hooks.register_optimizer_step_post_hook(step_ends)
+    _patch_copies(torch, events)
+
+
+def _patch_modules(torch: ModuleType, events: Events) -> None:
+    """Forward passes: `Module.__call__`, and functions that torch compiled, in which no module is called any more."""
+    is_grad_enabled, now = torch.is_grad_enabled, events.now
+    Module = torch.nn.Module
+
+    def rows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+        first: Any = args[0] if args else next(iter(kwargs.values()), None)
+        if isinstance(first, dict):
+            first = next(iter(first.values()), None)
+        shape = getattr(first, "shape", None)
+        if events.look and shape is not None and hasattr(first, "dtype"):
+            events.types["forward input"] = str(first.dtype).removeprefix("torch.")
+        return int(shape[0]) if shape else 0
+
+    def around_forward(original: Callable[..., Any]) -> Callable[..., Any]:
+        original = delays.slowed_pass(original, is_grad_enabled)
+
+        def seen(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if get_ident() != events.thread:
+                return original(module, *args, **kwargs)
+            if events.syncs:
+                events.note_syncs(inside=False)
+            events.inside = True
+            begin = now()
+            try:
+                return original(module, *args, **kwargs)
+            finally:
+                end = now()
+                events.inside = False
+                events.emit(FORWARD + is_grad_enabled(), begin, end, rows(args, kwargs))
+                if events.syncs:
+                    events.note_syncs(inside=True)
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return original(self, *args, **kwargs) if events.inside else seen(self, args, kwargs)
+
+        # Most modules are parts of another. Where torch's own call is what we know, core.c does the same: one call less.
+        names = getattr(getattr(original, "__code__", None), "co_names", ())
+        return core.forward(events, original, call, is_grad_enabled, FORWARD, 0, names == ("_compiled_call_impl", "_call_impl"))
+
+    def around_compile(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+            compiled = original(model, *args, **kwargs)
+            if model is None or isinstance(model, Module):  # a decorator, which will come here again; a module as any other
+                return compiled
+
+            def run(*args: Any, **kwargs: Any) -> Any:
+                if not events.inside and not torch.compiler.is_compiling():
+                    events.forward(rows(args, kwargs), is_grad_enabled())
+                return compiled(*args, **kwargs)
+
+            return functools.wraps(compiled)(run)
+
+        return call
+
+    wrap(Module, "__call__", around_forward)
+    wrap(torch, "compile", around_compile)
+
+
+_READS: dict[str, Any] = {}  # methods of tensors that read their numbers
+
+
+def watch_reads(on: bool) -> None:
+    """Count calls that read a tensor's numbers, or stop it. With a GPU they are always counted."""
+    torch = sys.modules.get("torch")
+    if torch is None or (not on and (torch.version.cuda or getattr(torch.version, "hip", None))):
+        return
+    for name, call in _READS.items():
+        if on:
+            setattr(torch.Tensor, name, call)
+        elif name in torch.Tensor.__dict__:
+            delattr(torch.Tensor, name)  # it inherits the original
+
+
+def _patch_copies(torch: ModuleType, events: Events) -> None:
+    """Calls that make the host wait for the device are counted; copies between them are timed.
+
+    Without a GPU there are no copies, and counting can wait for the window that is traced: see `watch_reads`.
+    """
+    gpu = torch.version.cuda is not None or getattr(torch.version, "hip", None) is not None
+    Tensor = torch.Tensor
+
+    def moved(result: Any, source: Any, begin: int) -> None:
+        if not isinstance(result, Tensor):
+            events.copied(begin, source.numel() * source.element_size(), True)
+        elif result.is_cuda != (isinstance(source, Tensor) and source.is_cuda):
+            events.copied(begin, result.numel() * result.element_size(), not result.is_cuda)
+
+    def read(name: str) -> Any:
+        original = getattr(Tensor, name)
+
+        def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            events.syncs += 1
+            if not gpu or not tensor.is_cuda:
+                return original(tensor, *args, **kwargs)
+            begin = events.now()
+            result = original(tensor, *args, **kwargs)
+            moved(result, tensor, begin)
+            return result
+
+        return _like(original, call)
+
+    def copy(owner: Any, name: str, source: Callable[..., Any]) -> None:
+        original = getattr(owner, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not events.active or torch.compiler.is_compiling():
+                return original(*args, **kwargs)
+            begin = events.now()
+            result = original(*args, **kwargs)
+            if torch.cuda.is_initialized():
+                moved(result, source(*args, *kwargs.values()), begin)
+            return result
+
+        setattr(owner, name, _like(original, call))
+
+    names = ("item", "tolist", "numpy", "nonzero", *(("cpu", "__bool__", "__float__", "__int__") if gpu else ()))
+    _READS.update({name: read(name) for name in names})
+    if gpu:
+        watch_reads(True)
+        for name in ("to", "cuda"):
+            copy(Tensor, name, lambda tensor, *_: tensor)
+        copy(Tensor, "copy_", lambda _, other, *__: other)
+        for name in ("tensor", "as_tensor"):
+            copy(torch, name, lambda data, *_: data)
+
+
+def _like(original: Any, replacement: Any) -> Any:
+    """The replacement under the original's name, for people and for what looks functions up by name."""
+    replacement.__name__ = getattr(original, "__name__", "")
+    replacement.__doc__ = getattr(original, "__doc__", None)
+    return replacement

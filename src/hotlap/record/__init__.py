@@ -1,0 +1,1 @@
+"""What is on disk, typed. JSON exists only at this edge."""

@@ -1,0 +1,132 @@
+"""What people compare, from the words they say it in: "snake --num-envs 8", "train.py --lr 3e-4", "-m package.train"; and
+knobs with their values: "num_envs=1,8,64", "turbo=off,on", "OMP_NUM_THREADS=1,2"."""
+
+import contextlib
+import dataclasses
+import itertools
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from hotlap.core.errors import UsageError
+from hotlap.experiment.interleave import Side
+from hotlap.target import flags
+
+_LAYOUTS: dict[tuple[str, int, int], int] = {}  # workers, by target and number of environments
+ON, OFF = ("on", "true", "yes"), ("off", "false", "no")
+
+
+@dataclasses.dataclass(frozen=True)
+class _System:
+    """A system, in the words of the command line."""
+
+    target: str
+    preset: Literal["fast", "seed"] = "fast"
+    algo: Literal["ppo", "dqn"] | None = None
+
+
+def is_target(text: str) -> bool:
+    """Whether this names a system or a script, rather than a saved run."""
+    from hotlap.systems import is_known
+
+    words = _split(text)
+    return bool(words) and (flags.is_script(words) or is_known(words[0]))
+
+
+def side(text: str, name: str | None = None, extra: Sequence[str] = (), env_only: bool = False) -> Side:
+    """A target with its settings. `extra` settings come after its own."""
+    words = [*_split(text), *extra]
+    if flags.is_script(words):
+        module = words[0] == "-m"
+        if module and len(words) < 2:
+            raise UsageError("-m needs the name of a module")
+        script, *arguments = words[1:] if module else words
+        if not module and not Path(script).is_file():
+            raise UsageError(f"no script {script!r}")
+        if env_only:
+            raise UsageError("--env-only: only for systems, not for scripts")
+        short = script if module else Path(script).name
+        return Side(name or shlex.join([short, *arguments]), short, script=script, module=module, arguments=tuple(arguments))
+    parsed = flags.parse(flags.with_config(_System, words), "compare", ["--target", *words])
+    config = dataclasses.asdict(_settled(words[0], parsed.algo, flags.checked(parsed.config)))
+    return Side(name or text, words[0], system=words[0], algorithm=parsed.algo, config=config, env_only=env_only)
+
+
+def _settled(name: str, algorithm: str | None, config: Any) -> Any:
+    """The config with as many workers as measure fastest, so that all sides and rounds have the same."""
+    if config.workers >= 0 or config.turbo:
+        return config
+    key = (name, config.num_envs, getattr(config, "async_factor", 1))
+    if key not in _LAYOUTS:
+        with contextlib.closing(flags.system(name, algorithm).make_env(config)) as env:
+            _LAYOUTS[key] = env.layout.workers
+    return dataclasses.replace(config, workers=_LAYOUTS[key])
+
+
+def vary(text: str, knobs: Sequence[str], env_only: bool = False) -> list[Side]:
+    """A target with every combination of its knobs' values, named by them."""
+    choices = [[(knob, value) for value in values] for knob, values in map(parse_knob, knobs)]
+    sides = []
+    for combination in itertools.product(*choices):
+        name = ", ".join(f"{knob}={value}" for knob, value in combination)
+        variables = {knob: value for knob, value in combination if _is_variable(knob)}
+        extra = [word for knob, value in combination if not _is_variable(knob) for word in _setting(text, knob, value)]
+        found = side(text, name, extra, env_only)
+        sides.append(dataclasses.replace(found, environment=variables))
+    if len({s.name for s in sides}) < len(sides):
+        raise UsageError(f"--vary {' '.join(knobs)}: the same value twice")
+    return sides
+
+
+def _is_variable(knob: str) -> bool:
+    return knob.isupper() and not knob.startswith("-")
+
+
+def parse_knob(text: str) -> tuple[str, list[str]]:
+    """ "num_envs=1,8" -> its name and its values."""
+    knob, equals, values = text.partition("=")
+    found = [value.strip() for value in values.split(",")]
+    if not equals or not knob or not all(found):
+        raise UsageError(f"--vary {text!r} must look like num_envs=1,8,64 or turbo=off,on")
+    return knob.strip(), found
+
+
+def _setting(text: str, knob: str, value: str) -> list[str]:
+    """The words that set a knob: for systems by the type of the config's field, for scripts as a flag."""
+    words = _split(text)
+    flag = knob if knob.startswith("-") else f"--{knob.replace('_', '-')}"
+    if flags.is_script(words):
+        return [] if value in OFF else [flag] if value in ON else [flag, value]
+    fields = {f.name: getattr(_preset(words), f.name) for f in dataclasses.fields(_preset(words))}
+    name = {"net": "hidden"}.get(knob.strip("-").replace("-", "_"), knob.strip("-").replace("-", "_"))
+    if name == "preset":
+        return ["--preset", value]
+    if name not in fields:
+        raise UsageError(f"{words[0]} has no knob {knob!r}{flags.nearest(name, fields)}; knobs: {', '.join(fields)}")
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(fields[name], bool):
+        if value not in (*ON, *OFF):
+            raise UsageError(f"{knob} is on or off, not {value!r}")
+        return [flag if value in ON else f"--no-{name.replace('_', '-')}"]
+    if isinstance(fields[name], tuple):
+        return [flag, *value.split("x")]
+    return [flag, value]
+
+
+def setting(text: str, knob: str, value: str) -> dict[str, Any]:
+    """The fields of a system's config that a knob changes."""
+    before, after = side(text).config, side(text, extra=_setting(text, knob, value)).config
+    return {name: after[name] for name in after if after[name] != before[name]}
+
+
+def _preset(words: list[str]) -> Any:
+    found = flags.system(words[0], flags.value_of("--algo", words))
+    return found.presets.get(flags.value_of("--preset", words) or "fast", found.presets["fast"])
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}") from None
