@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TORCH := torch==2.13.0
 
-.PHONY: setup demo test frameworks bench score lint clean
+.PHONY: setup demo test exact truth frameworks bench score lint clean
 
 setup: .venv/ready
 
@@ -24,6 +24,14 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest -n auto
+
+# Against oracles: exhaustively, or ten thousand times, where `make test` takes a fixed sample.
+exact: setup
+	$(BIN)/python -m pytest -n auto -m exact
+
+# About wall-clock time: alone, one test after the other, with statistics instead of single readings.
+truth: setup
+	$(BIN)/python -m pytest -m truth
 
 # The heavy frameworks live in an environment of their own: some of them pin the versions of what they share.
 frameworks: .venv-frameworks/ready
@@ -54,6 +62,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 clean:
 	rm -rf .venv .venv-frameworks build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,8 +2,8 @@
 
     python benchmarks/compare_truth.py [--trials 100] [--controls 100]
 
-Each trial is a comparison as users make it: rounds of fresh processes that take turns. In a trial, the plain script, the plain
-script again, and the script with 3, 5, 10 and 30% more work in its environment race together; in a control, three times the
+Each trial is a comparison as users make it: rounds of fresh processes, interleaved. In a trial, the plain script, the plain
+script again, and the script with 3, 5, 10 and 30% more work in its environment run interleaved; in a control, three times the
 plain script. Raw ratios are kept. `--simulate` does the same with drawn samples of known kinds, in a minute.
 """
 
@@ -22,37 +22,46 @@ from side_by_side import RESULTS, err
 
 from hotlap.core import machine, stats
 from hotlap.experiment import compare
-from hotlap.experiment.interleave import Options, Side, Turn, race
+from hotlap.experiment.interleave import interleave
+from hotlap.experiment.rows import compare_blocks
+from hotlap.launch.scratch import ScratchKind
+from hotlap.record.blocks import BlockLine, Schedule
+from hotlap.record.comparison import RowKind, Verdict
+from hotlap.record.header import Verb
+from hotlap.record.machine import Machine
 from hotlap.record.run import Run
+from hotlap.target.target import Script, Variant
 
 SCRIPT = Path(__file__).with_name("scripts") / "known_cost.py"
 EFFECTS = (0.03, 0.05, 0.10, 0.30)
-ROUNDS, OPTIONS = 5, Options(block=0.05, turns=5, warmup=1)
+ROUNDS, SCHEDULE = 5, Schedule(block=0.05, blocks=5, warmup=1)
 STAGE = "collect/env_step"
 
 
-def side(name: str, extra: float = 0.0) -> Side:
-    return Side(name, SCRIPT.name, script=str(SCRIPT), arguments=(str(extra),))
+def variant(name: str, extra: float = 0.0) -> Variant:
+    return Variant(name, Script(str(SCRIPT), arguments=(str(extra),)))
 
 
-def one(sides: list[Side], seed: int, folder: Path) -> list[Turn]:
-    run = Run.create("compare", SCRIPT.name, {}, {}, folder / f"{len(sides)}-{seed}")
-    rounds = race(run, sides, replace(OPTIONS, seed=seed))
-    return [turn for _ in range(ROUNDS) for turn in next(rounds)]
+def run_rounds(variants: list[Variant], seed: int, folder: Path) -> list[BlockLine]:
+    run = Run.create(Verb.COMPARE, SCRIPT.name, {}, Machine(), folder / f"{len(variants)}-{seed}")
+    rounds = interleave(run, variants, replace(SCHEDULE, seed=seed), scratch=ScratchKind.AUTO)
+    return [line for _ in range(ROUNDS) for line in next(rounds)]
 
 
-def judged(turns: list[Turn], other: str, truth: float) -> dict[str, Any]:
-    found = compare.compare_blocks(turns, "plain", other, "env_steps", 0.02)
-    parts = {row["name"]: row["contribution"]["value"] for row in found["rows"] if row["kind"] == "stage"}
-    low, high = found["ci95"]
+def judged(lines: list[BlockLine], other: str, truth: float) -> dict[str, Any]:
+    comparison = compare_blocks(lines, "plain", other, "env_steps", 0.02)
+    parts = {
+        row.name: row.contribution.value or 0.0 for row in comparison.rows if row.kind is RowKind.STAGE and row.contribution
+    }
+    low, high = comparison.ci95 or (0.0, float("inf"))
     return {
-        "verdict": found["verdict"],
-        "ratio": found["ratio"],
+        "verdict": str(comparison.verdict),
+        "ratio": comparison.ratio,
         "ci95": [low, high],
         "covers": bool(low <= 1 / (1 + truth) <= high),
         "stage": max(parts, key=lambda path: abs(parts[path])),
-        "smallest_effect": found["smallest_effect"],
-        "ratios": [[round(ratio, 5) for ratio in pairs] for pairs in found["ratios"]],
+        "smallest_effect": comparison.smallest_effect,
+        "ratios": [[round(ratio, 5) for ratio in pairs] for pairs in comparison.ratios],
     }
 
 
@@ -60,20 +69,20 @@ def measure(trials: int, controls: int) -> dict[str, Any]:
     raw: dict[str, list[dict[str, Any]]] = {name: [] for name in ("itself", *(f"{effect:.0%}" for effect in EFFECTS))}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        sides = [side("plain"), side("itself"), *(side(f"{effect:.0%}", effect) for effect in EFFECTS)]
+        variants = [variant("plain"), variant("itself"), *(variant(f"{effect:.0%}", effect) for effect in EFFECTS)]
         for seed in track(range(trials), description="trials", console=err):
-            turns = one(sides, seed, folder)
-            raw["itself"].append(judged(turns, "itself", 0.0))
+            lines = run_rounds(variants, seed, folder)
+            raw["itself"].append(judged(lines, "itself", 0.0))
             for effect in EFFECTS:
-                raw[f"{effect:.0%}"].append(judged(turns, f"{effect:.0%}", effect))
+                raw[f"{effect:.0%}"].append(judged(lines, f"{effect:.0%}", effect))
         for seed in track(range(controls // 2), description="controls", console=err):
-            turns = one([side("plain"), side("itself"), side("again")], 10_000 + seed, folder)
-            raw["itself"] += [judged(turns, other, 0.0) for other in ("itself", "again")]
+            lines = run_rounds([variant("plain"), variant("itself"), variant("again")], 10_000 + seed, folder)
+            raw["itself"] += [judged(lines, other, 0.0) for other in ("itself", "again")]
     return raw
 
 
 def simulate(trials: int = 2_000) -> dict[str, dict[str, float]]:
-    """Coverage of the interval on samples of known kinds: five rounds of six pairs, and with the rule that stops a race."""
+    """Coverage of the interval on samples of known kinds: five rounds of six pairs, and with the stopping rule."""
     rng = np.random.default_rng(0)
 
     def round_of(kind: str) -> np.ndarray[Any, Any]:
@@ -115,11 +124,11 @@ def report(raw: dict[str, list[dict[str, Any]]], simulated: dict[str, dict[str, 
     for name, trials in raw.items():
         if not trials:
             continue
-        different = [t for t in trials if t["verdict"] in (compare.FASTER, compare.SLOWER)]
+        different = [t for t in trials if t["verdict"] in (Verdict.FASTER, Verdict.SLOWER)]
         summary[name] = {
             "trials": len(trials),
             "called different": len(different) / len(trials),
-            "called slower": sum(t["verdict"] == compare.SLOWER for t in trials) / len(trials),
+            "called slower": sum(t["verdict"] == Verdict.SLOWER for t in trials) / len(trials),
             "interval covers the truth": sum(t["covers"] for t in trials) / len(trials),
             "largest contribution is the stage": sum(t["stage"] == STAGE for t in trials) / len(trials),
             "median smallest effect": float(np.median([t["smallest_effect"] for t in trials])),
@@ -131,9 +140,9 @@ def report(raw: dict[str, list[dict[str, Any]]], simulated: dict[str, dict[str, 
         "schema": "hotlap.benchmark/1",
         "command": "python benchmarks/compare_truth.py",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine.facts(),
+        "machine": machine.describe(),
         "rounds": ROUNDS,
-        "options": vars(OPTIONS),
+        "options": vars(SCHEDULE),
         "summary": summary,
         "simulated": simulated,
         "raw": raw,

@@ -168,7 +168,7 @@ def keep(path: Path, title: str, result: dict[str, Any]) -> None:
     results = json.loads(path.read_text())["results"] if path.exists() else {}
     known = {name: kept for name, kept in results.items() if "curves of steps, seconds, return" in kept}
     document: dict[str, Any] = {"schema": "hotlap.benchmark/1", "command": "python benchmarks/ppo_learning.py"}
-    document |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.facts()}
+    document |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.describe()}
     path.write_text(json.dumps({**document, "results": {**known, title: result}}) + "\n")
 
 

@@ -53,7 +53,7 @@ def save(name: str, command: str, results: dict[str, Any]) -> bool:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    document = {"schema": "hotlap.benchmark/1", "command": command, "created": created, "machine": machine.facts()}
+    document = {"schema": "hotlap.benchmark/1", "command": command, "created": created, "machine": machine.describe()}
     path.write_text(json.dumps({**document, "results": results}, indent=1) + "\n")
     console = Console(soft_wrap=True)
     missed = 0

@@ -1,9 +1,8 @@
-"""Writes docs/causes.md from the catalogue and the rules: `python docs/make_causes.py`."""
+"""Writes docs/causes.md from the entries in `hotlap.causes`: `python docs/make_causes.py`."""
 
 from pathlib import Path
 
-from hotlap.causes import RULES
-from hotlap.causes.catalogue import CAUSES
+from hotlap.causes import BUILT_IN, Cause
 
 SEEDS = {
     "S0": "the guide on Hearts",
@@ -15,27 +14,31 @@ SEEDS = {
 HEAD = """# Causes
 
 Why training is slow: every cause that `hotlap diagnose` knows, the signs that its rule looks for, the experiment that
-`hotlap investigate` would run, and the fix. Made by `python docs/make_causes.py` from `src/hotlap/diagnose`; a test holds this
-page to it.
+`hotlap investigate` runs, and the fix. Made by `python docs/make_causes.py` from the entries in `src/hotlap/causes`; a test
+holds this page to them.
 
-"May change" means that the fix can change what is learned: it is written only with `--allow-learning-changes`. Sources are
-threads in which users met the cause.
+"Advice only" means that hotlap has no experiment for the cause: it tells, and you try. "May change" means that the fix can
+change what is learned: it is written only with `--allow-learning-changes`. Sources are threads in which users met the cause.
+
+A package of yours can add causes by the entry point group `hotlap.causes`: each entry point gives a `hotlap.causes.Cause`,
+or a tuple of them.
 """
 
 
 def page() -> str:
-    parts = [HEAD]
-    for name, cause in CAUSES.items():
-        sources = ", ".join(SEEDS.get(source) or _link(source) for source in cause.sources)
-        parts.append(
-            f"## {name}\n\n{cause.title[0].upper()}{cause.title[1:]}.\n\n"
-            f"- signs: {RULES[name].__doc__}\n"
-            f"- experiment: {cause.confirm}\n"
-            f"- fix: {cause.fix}\n"
-            f"- learning: {'may change' if cause.learning else 'stays the same'}\n"
-            f"- met in: {sources}\n"
-        )
-    return "\n".join(parts)
+    return "\n".join([HEAD, *(_entry(cause) for cause in BUILT_IN.values())])
+
+
+def _entry(cause: Cause) -> str:
+    sources = ", ".join(SEEDS.get(source) or _link(source) for source in cause.sources)
+    learning = "may change" if cause.changes_learning else "stays the same"
+    lines = [f"signs: {cause.rule.__doc__}"]
+    if cause.no_fault:
+        lines += ["no fault: it explains a change of speed", f"what to do: {cause.fix}"]
+    else:
+        lines += [f"experiment: {cause.confirm or 'none; advice only'}", f"fix: {cause.fix}", f"learning: {learning}"]
+    lines.append(f"met in: {sources}")
+    return f"## {cause.id}\n\n{cause.title[0].upper()}{cause.title[1:]}.\n\n" + "".join(f"- {line}\n" for line in lines)
 
 
 def _link(source: str) -> str:

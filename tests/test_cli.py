@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import hotlap
+from hotlap.record.header import Status
 from hotlap.train import checkpoint
 
 # A run of a second: few environments, short iterations.
@@ -50,7 +51,7 @@ def profiled(tmp_path_factory):
 
 def test_profile_prints_one_document(profiled):
     folder, doc, _ = profiled
-    assert doc["schema"] == "hotlap.profile/1"
+    assert doc["schema"] == "hotlap.profile/2"
     assert {"collect/act", "collect/env_step", "collect/store", "sample", "update/loss", "update/backward"} <= doc[
         "stages"
     ].keys()
@@ -160,7 +161,7 @@ def test_train_evaluates_and_resumes_exactly(tmp_path):
     hotlap_cli("train", "snake", *flags, "--total-steps", "8192", "--out", "twice", cwd=tmp_path)
     resumed = ["--resume", "twice", "--total-steps", "16384", "--evaluation-episodes", "20", "--evaluate-every", "10", "--json"]
     twice = json.loads(hotlap_cli("train", "snake", *resumed, cwd=tmp_path).stdout)
-    assert once["schema"] == "hotlap.train/1"
+    assert once["schema"] == "hotlap.train/2"
     assert once["evaluation"] == twice["evaluation"]
     assert once["counts"] == twice["counts"]
     assert once["evaluation"]["episodes"] == 20
@@ -215,7 +216,7 @@ def test_an_interrupt_keeps_everything_and_exits_130(verb, number, tmp_path):
     assert process.returncode == 130, err
     assert b"Traceback" not in err
     assert b"interrupted" in out
-    assert hotlap.load(run).header["status"] == "interrupted"
+    assert hotlap.load(run).header.status is Status.INTERRUPTED
     if verb == "train":
         assert b"--resume" in err
         assert checkpoint.load(run)[1]["iterations"] == len(hotlap.load(run).lines)
@@ -302,7 +303,7 @@ def test_a_target_that_crashes_exits_1_and_keeps_its_record(tmp_path):
     flags = [*SMALL, "--total-steps", "10000", "--out", "run"]
     result = hotlap_cli("train", "snake", *flags, cwd=tmp_path, code=1, PYTHONPATH=str(tmp_path))
     assert "hotlap: snake failed: RuntimeError: CUDA error: out of luck (its record: run)" in result.stderr
-    assert hotlap.load(tmp_path / "run").header["status"] == "failed"
+    assert hotlap.load(tmp_path / "run").header.status is Status.FAILED
     assert "out of luck" in hotlap_cli("report", "run", cwd=tmp_path).stdout
     debug = hotlap_cli("train", "snake", "--resume", "run", cwd=tmp_path, code=1, PYTHONPATH=str(tmp_path), HOTLAP_DEBUG="1")
     assert "Traceback" in debug.stderr

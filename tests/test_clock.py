@@ -29,8 +29,8 @@ def time():
 
 
 def exclusive_plus_unattributed(sample):
-    top = sum(total for path, total in sample.total.items() if "/" not in path)
-    return sum(sample.own.values()) + sample.wall - top
+    top = sum(total for path, total in sample.inclusive.items() if "/" not in path)
+    return sum(sample.exclusive.values()) + sample.wall - top
 
 
 def test_nested_stages_are_charged_to_the_innermost(time):
@@ -49,8 +49,8 @@ def test_nested_stages_are_charged_to_the_innermost(time):
         clock.count("env_steps", 8)
         clock.count("env_steps", 8)
     (sample,) = clock.take()
-    assert sample.own == {"collect": 10, "collect/act": 200, "collect/env_step": 1_000, "update": 10_000}
-    assert sample.total == {"collect": 1_210, "collect/act": 200, "collect/env_step": 1_000, "update": 10_000}
+    assert sample.exclusive == {"collect": 10, "collect/act": 200, "collect/env_step": 1_000, "update": 10_000}
+    assert sample.inclusive == {"collect": 1_210, "collect/act": 200, "collect/env_step": 1_000, "update": 10_000}
     assert sample.calls["collect/act"] == 2
     assert (sample.wall, sample.counts) == (11_211, {"env_steps": 16})
     assert exclusive_plus_unattributed(sample) == sample.wall
@@ -85,12 +85,12 @@ def test_children_never_exceed_parents_and_shares_sum_to_the_wall(iterations):
         (sample,) = clock.take()
         assert sample.wall == time.now - begin
         assert exclusive_plus_unattributed(sample) == sample.wall
-        for path in sample.total:
-            assert sample.own[path] >= 0
+        for path in sample.inclusive:
+            assert sample.exclusive[path] >= 0
             parent = stages.parent(path)
             if parent:
-                children = sum(t for p, t in sample.total.items() if stages.parent(p) == parent)
-                assert children <= sample.total[parent]
+                children = sum(t for p, t in sample.inclusive.items() if stages.parent(p) == parent)
+                assert children <= sample.inclusive[parent]
 
 
 def test_an_exception_closes_its_stages_and_drops_the_iteration(time):
@@ -105,7 +105,7 @@ def test_an_exception_closes_its_stages_and_drops_the_iteration(time):
             raise ValueError
         time.passes(1)
     (sample,) = clock.take()
-    assert sample.own == {"collect": 1, "collect/act": 7}
+    assert sample.exclusive == {"collect": 1, "collect/act": 7}
 
 
 def test_another_thread_has_its_own_tree_and_is_reported_apart(time):
@@ -127,7 +127,7 @@ def test_another_thread_has_its_own_tree_and_is_reported_apart(time):
         leave.set()
         thread.join()
     (sample,) = clock.take()
-    assert sample.own == {"collect": 50}
+    assert sample.exclusive == {"collect": 50}
     assert sample.threads == {"worker": {"wait": 53}}
     assert exclusive_plus_unattributed(sample) == sample.wall == 53
 
@@ -206,7 +206,7 @@ def test_time_between_iterations_belongs_to_none(time):
             time.passes(5)
         with clock.stage("collect"):
             time.passes(1_000)
-    assert [(s.start, s.wall, s.own) for s in clock.take()] == [(0, 5, {"collect": 5}), (1_005, 5, {"collect": 5})]
+    assert [(s.start, s.wall, s.exclusive) for s in clock.take()] == [(0, 5, {"collect": 5}), (1_005, 5, {"collect": 5})]
 
 
 def test_switched_off_it_records_nothing_and_asks_no_time():
@@ -230,7 +230,7 @@ def test_spans_are_kept_only_when_traced(time):
     first, second = clock.take()
     assert first.events == [("collect/act", 2, 3), ("collect", 0, 5)]
     assert second.events == []
-    assert first.own == second.own == {"collect": 2, "collect/act": 3}
+    assert first.exclusive == second.exclusive == {"collect": 2, "collect/act": 3}
 
 
 class FakeEvent:

@@ -16,7 +16,7 @@ from hotlap.probe.events import Events
 from hotlap.probe.hooks import environments as on_environments
 from hotlap.probe.hooks import patching as hooks
 from hotlap.probe.hooks import torch as on_torch
-from hotlap.probe.timeline import ENDED, REGION, STEPPED
+from hotlap.probe.kinds import ENDED, REGION, STEPPED
 
 native = pytest.mark.skipif(core._native is None, reason="no compiler, or no headers of Python")
 MAKERS = ("forward", "step", "region")
@@ -169,13 +169,13 @@ def test_regions_and_syncs(events):
     assert number >= 0
 
 
-def test_rest_counts_and_evaluation_does_not(events):
+def test_a_pause_counts_and_evaluation_does_not(events):
     hook_environments(events)
     env = Outer(Inner())
     env.env.reset()
     evaluate = hooks.as_region(events, "evaluate")(lambda: [env.step(0) for _ in range(2)])
     events.take()
-    events.inside = events.resting = True
+    events.inside = events.paused = True
     events.due = 2**62
     for _ in range(3):
         env.step(0)
@@ -183,7 +183,7 @@ def test_rest_counts_and_evaluation_does_not(events):
     events.updated = True
     env.step(0)
     assert kinds(events) == [(STEPPED, 0, 1)] * 3 + [(ENDED, 0, 0), (STEPPED, 0, 1), (ENDED, 0, 0)]
-    assert events.inside and events.resting and not events.updated
+    assert events.inside and events.paused and not events.updated
 
 
 @native

@@ -16,8 +16,10 @@ from hotlap import systems
 from hotlap.core import machine, stages
 from hotlap.core.clock import StageClock
 from hotlap.envs.snake.reference import FEATURES, Snake
-from hotlap.launch.system import Options, profile
-from hotlap.record.summary import document
+from hotlap.launch.options import ProfileOptions as Options
+from hotlap.launch.system import profile
+from hotlap.record import codec
+from hotlap.record.summary import profile_of
 from hotlap.train import checkpoint, dqn, ppo
 from hotlap.train.replay import Replay, SumTree
 
@@ -109,7 +111,7 @@ def test_training_on_the_gpu_learns_resumes_and_is_measured(tmp_path):
     for _ in range(2):
         first, second = dqn.iterate(state, config, env, clock), dqn.iterate(other, config, other_env, clock)
         assert first.scalars["train/loss"] == pytest.approx(second.scalars["train/loss"], rel=1e-3)
-    doc = document(profile(system, config, Options(iterations=5, modules=True), out=tmp_path / "run"))
+    doc = codec.to_json(profile_of(profile(system, config, Options(iterations=5, modules=True), out=tmp_path / "run")))
     assert 0 < doc["stages"]["update/loss"]["gpu_share"] < doc["stages"]["update"]["gpu_share"] < 1
     assert "collect/transfer" in doc["stages"]
     assert doc["memory"]["gpu_peak_bytes"] > 0

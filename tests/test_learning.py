@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from hotlap.experiment import learning
-from hotlap.experiment.interleave import Side
-from hotlap.experiment.learning import Curve
 from hotlap.interventions.code import Code
 from hotlap.investigate import safety
+from hotlap.record.curve import Curve
+from hotlap.record.investigation import LearningVerdict
 from hotlap.target import words as targets
+from hotlap.target.target import Script, Variant
 
 
 def curve(final, episodes=200, noise=1.0, seed=0, pace=1.0):
@@ -19,7 +20,7 @@ def curve(final, episodes=200, noise=1.0, seed=0, pace=1.0):
     rise = np.minimum(np.arange(episodes) / (episodes / 2), 1.0)
     returns = final * rise + rng.normal(0, noise, episodes)
     steps = np.arange(1, episodes + 1) * 10.0
-    return Curve(steps.tolist(), (steps * pace).tolist(), returns.tolist(), [])
+    return Curve(tuple(steps), tuple(steps * pace), tuple(returns))
 
 
 def both(original, changed, **kwargs):
@@ -28,18 +29,18 @@ def both(original, changed, **kwargs):
 
 def test_equal_curves_are_not_worse_and_bad_ones_are():
     same = learning.compare_curves(*both([100, 102, 98], [100, 101, 99]))
-    assert same["verdict"] == learning.AS_GOOD and same["ci95"][0] > -same["margin"]
+    assert same.verdict is LearningVerdict.NOT_WORSE and same.ci95[0] > -same.margin
     worse = learning.compare_curves(*both([100, 102, 98], [60, 62, 58]))
-    assert worse["verdict"] == learning.WORSE
-    assert worse["difference"] == pytest.approx(-40, abs=1.5)
+    assert worse.verdict is LearningVerdict.WORSE
+    assert worse.difference == pytest.approx(-40, abs=1.5)
     unclear = learning.compare_curves(*both([100, 102, 98], [70, 130, 95]))
-    assert unclear["verdict"] == learning.UNCLEAR
+    assert unclear.verdict is LearningVerdict.UNCLEAR
 
 
 def test_the_margin_is_a_share_of_what_was_learned():
     found = learning.compare_curves(*both([100, 100], [100, 100]))
-    assert found["margin"] == pytest.approx(0.1 * found["learned"], rel=1e-6)
-    assert found["learned"] == pytest.approx(90, abs=5)
+    assert found.margin == pytest.approx(0.1 * found.learned, rel=1e-6)
+    assert found.learned == pytest.approx(90, abs=5)
 
 
 def test_time_to_a_level_counts_the_faster_clock():
@@ -51,14 +52,14 @@ def test_time_to_a_level_counts_the_faster_clock():
 def test_how_much_sooner_a_level_is_reached():
     slow = [curve(100, seed=i, pace=1.0) for i in range(3)]
     fast = [curve(100, seed=i, pace=0.25) for i in range(3)]
-    found = learning.compare_curves(slow, fast)["time_ratio"]
-    assert found["ratio"] == pytest.approx(4, rel=0.01) and found["seeds"] == 3
-    assert found["ci95"][0] <= found["ratio"] <= found["ci95"][1]
+    found = learning.compare_curves(slow, fast).time_ratio
+    assert found.ratio == pytest.approx(4, rel=0.01) and found.seeds == 3
+    assert found.ci95[0] <= found.ratio <= found.ci95[1]
 
 
 def test_no_episodes_is_no_verdict():
-    empty = Curve([], [], [], [])
-    assert learning.compare_curves([empty], [empty])["verdict"] == learning.UNCLEAR
+    empty = Curve()
+    assert learning.compare_curves([empty], [empty]).verdict is LearningVerdict.UNCLEAR
 
 
 SCRIPT = """\
@@ -82,38 +83,38 @@ for step in range(3000):
 """
 
 
-def side(tmp_path, name, factor):
+def variant(tmp_path, name, factor):
     path = tmp_path / f"{name}.py"
     path.write_text(SCRIPT.replace("FACTOR", factor))
-    return Side(name, name, script=str(path))
+    return Variant(name, Script(str(path)))
 
 
 def test_losses_of_a_real_script(tmp_path):
-    base = side(tmp_path, "base", "0.01")
-    same = learning.same_losses(base, side(tmp_path, "same", "0.1 / 10"), tmp_path / "a")
-    assert same["verdict"] == learning.SAME and same["compared"] == learning.LOSSES
-    other = learning.same_losses(base, side(tmp_path, "other", "0.02"), tmp_path / "b")
-    assert other["verdict"] == "other losses" and other["difference"] > learning.CLOSE
+    base = variant(tmp_path, "base", "0.01")
+    same = learning.same_losses(base, variant(tmp_path, "same", "0.1 / 10"), tmp_path / "a")
+    assert same.verdict is LearningVerdict.SAME_LOSSES and same.compared == learning.LOSSES
+    other = learning.same_losses(base, variant(tmp_path, "other", "0.02"), tmp_path / "b")
+    assert other.verdict is LearningVerdict.OTHER_LOSSES and other.difference > learning.CLOSE
 
 
 def test_curves_of_a_real_script(tmp_path):
-    found = learning.run_curve(side(tmp_path, "base", "0.01"), tmp_path, "curve", 0, steps=1500)
+    found = learning.run_curve(variant(tmp_path, "base", "0.01"), tmp_path, "curve", 0, steps=1500)
     assert sum(found.returns) == pytest.approx(found.steps[-1])  # CartPole gives 1 per step
-    assert found.steps[-1] <= 1500 and found.losses == []
-    again = learning.run_curve(side(tmp_path, "base", "0.01"), tmp_path, "again", 0, steps=1500)
-    other = learning.run_curve(side(tmp_path, "base", "0.01"), tmp_path, "other", 1, steps=1500)
+    assert found.steps[-1] <= 1500 and found.losses == ()
+    again = learning.run_curve(variant(tmp_path, "base", "0.01"), tmp_path, "again", 0, steps=1500)
+    other = learning.run_curve(variant(tmp_path, "base", "0.01"), tmp_path, "other", 1, steps=1500)
     assert again.returns == found.returns != other.returns
 
 
 def test_a_system_is_held_to_its_losses_and_its_returns(tmp_path):
-    slow = targets.side("snake --preset seed --num-envs 8 --size 6 --updates-per-step 1 --learning-starts 64")
-    fast = replace(slow, config={**slow.config, "turbo": True})
+    slow = targets.variant("snake --preset seed --num-envs 8 --size 6 --updates-per-step 1 --learning-starts 64")
+    fast = replace(slow, target=replace(slow.target, config={**slow.target.config, "turbo": True}))
     found = learning.same_losses(slow, fast, tmp_path)
-    assert (found["verdict"], found["compared"], found["difference"]) == (learning.SAME, learning.ITERATIONS, 0)
-    other = replace(slow, config={**slow.config, "learning_rate": 0.1})
-    assert learning.same_losses(slow, other, tmp_path)["verdict"] == "other losses"
+    assert (found.verdict, found.compared, found.difference) == (LearningVerdict.SAME_LOSSES, learning.ITERATIONS, 0)
+    other = replace(slow, target=replace(slow.target, config={**slow.target.config, "learning_rate": 0.1}))
+    assert learning.same_losses(slow, other, tmp_path).verdict is LearningVerdict.OTHER_LOSSES
     curve = learning.run_curve(fast, tmp_path, "fast", 1, steps=20_000)
-    assert curve.steps[-1] >= 20_000 > curve.steps[-1] - 8 * 64 and curve.seconds == sorted(curve.seconds)
+    assert curve.steps[-1] >= 20_000 > curve.steps[-1] - 8 * 64 and list(curve.seconds) == sorted(curve.seconds)
     assert len(curve.returns) > 100 and max(curve.returns) > min(curve.returns)
 
 

@@ -1,14 +1,19 @@
 """The line sampler and the module timer find what was planted."""
 
+import hashlib
+import signal
+import sys
 import threading
 import time
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from hotlap.core.clock import StageClock
-from hotlap.probe.sampler import Sampler, shorten
+from hotlap.probe import core
+from hotlap.probe.sampler import Sampler, is_at_call, shorten
 from hotlap.train.modules import ModuleTimer
 
 
@@ -33,14 +38,13 @@ def test_the_sampler_finds_the_planted_lines_and_their_stages():
     sampler.close()
     lines = sampler.hottest(100)
     first = burn.__code__.co_firstlineno
-    planted = [line for line in lines if line["where"] in {f"tests/test_probe.py:{first + n}" for n in (2, 3)}]
+    planted = [line for line in lines if line.where in {f"tests/test_probe.py:{first + n}" for n in (2, 3)}]
     assert lines[0] in planted
-    assert {line["stage"] for line in planted} == {"collect"}
-    assert sum(line["share"] for line in planted) > 0.5  # it has three quarters of the time
-    slept = [line for line in lines if "time.sleep(0.1)" in line["code"]]
-    assert slept[0]["stage"] == "update"
-    assert abs(sum(line["share"] for line in lines) - 1) < 1e-9
-    assert sampler.seconds < 0.2
+    assert {line.stage for line in planted} == {"collect"}
+    assert sum(line.share for line in planted) > 0.5  # it has three quarters of the time
+    slept = [line for line in lines if "time.sleep(0.1)" in line.code]
+    assert slept[0].stage == "update"
+    assert abs(sum(line.share for line in lines) - 1) < 1e-9
     assert not any(thread.name == "hotlap-sampler" for thread in threading.enumerate())
 
 
@@ -61,9 +65,95 @@ def test_the_sampler_is_fair_to_python_and_to_what_releases_the_lock(turns, roun
     sampler.keep()
     sampler.close()
     samples = clock.take()
-    truth = sum(s.own["collect"] for s in samples) / sum(s.wall for s in samples)  # four fifths on a quiet machine
-    share = sum(line["share"] for line in sampler.hottest(100) if line["stage"] == "collect")
+    truth = sum(s.exclusive["collect"] for s in samples) / sum(s.wall for s in samples)  # four fifths on a quiet machine
+    share = sum(line.share for line in sampler.hottest(100) if line.stage == "collect")
     assert abs(share - truth) < 0.35, (share, truth)  # an unfair sampler sees no Python at all: it is 0.8 off
+
+
+A, SMALL, BIAS, DATA = torch.ones(64, 64), torch.ones(4, 4), torch.ones(4), bytes(4_000)
+
+
+def arithmetic():
+    number = 1
+    for _ in range(2_000):
+        number = (number * 3 + 1) % 1_000_003
+
+
+def product():
+    for _ in range(100):
+        torch.mm(A, A)
+
+
+def layer():
+    for _ in range(100):
+        functional.linear(SMALL, SMALL, BIAS)
+
+
+def operators():
+    x = A
+    for _ in range(100):
+        x = x @ A
+
+
+def digest():
+    for _ in range(100):
+        hashlib.sha256(DATA)
+
+
+def clock_reading():
+    for _ in range(1_000):
+        time.perf_counter()
+
+
+WORKS = [(arithmetic, False), (product, True), (layer, True), (operators, True), (digest, True), (clock_reading, False)]
+
+
+@pytest.mark.skipif(core.ticker is None, reason="no compiler, or no headers of Python")
+@pytest.mark.parametrize(("work", "native"), WORKS)
+def test_a_stack_sample_tells_native_code_from_python(work, native):
+    """Short calls of native code too. A sample that falls between two calls is Python's, so most samples decide."""
+    sampler = Sampler(lambda _: "update", period=0.001)
+    sampler.resume()
+    while len(sampler._fresh) < 60:
+        work()
+    sampler.pause()
+    sampler.close()
+    labels = [sample.native for sample in sampler._fresh if sample.stack[0].function == work.__name__]
+    assert len(labels) > 30
+    assert (sum(labels) > len(labels) / 2) == native, sum(labels) / len(labels)
+    sampler.keep()
+    line = next(line for line in sampler.functions() if line.function == work.__name__)
+    assert line.native == native
+
+
+@pytest.mark.parametrize(("work", "calls"), [(arithmetic, False), (product, True), (layer, True), (digest, True)])
+def test_the_instruction_alone_tells_calls_of_native_code(work, calls):
+    """Where nobody knows what the processor did: on other systems than Linux."""
+    seen = []
+
+    def handler(_, frame):
+        if frame.f_code is work.__code__:
+            seen.append(is_at_call(frame))
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    try:
+        while len(seen) < 60:
+            work()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert (sum(seen) > len(seen) / 2) == calls, sum(seen) / len(seen)
+
+
+def test_a_sampler_leaves_signals_as_they_were():
+    before = signal.getsignal(signal.SIGURG)
+    sampler = Sampler(lambda _: "", period=0.001)
+    sampler.resume()
+    arithmetic()
+    sampler.close()
+    assert signal.getsignal(signal.SIGURG) in (before, signal.SIG_DFL)
+    assert sys.getswitchinterval() == pytest.approx(0.005)
 
 
 def test_paths_are_shortened_for_people():

@@ -5,25 +5,29 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 import hotlap
-from hotlap.core import machine
+from hotlap.core import machine, processes
 from hotlap.core.errors import RecordError
 from hotlap.core.sample import Sample
-from hotlap.record.run import Recorded, Run, load, write_atomically
+from hotlap.record.header import Evaluation, Process, Setup, Status, Training, Verb
+from hotlap.record.lines import Recorded
+from hotlap.record.machine import Machine
+from hotlap.record.observed import Observed, Usage
+from hotlap.record.run import Run, load, write_atomically
 
 
 def sample(start=0):
     return Sample(
         start=start,
         wall=100,
-        own={"collect": 10, "collect/act": 30},
-        total={"collect": 40, "collect/act": 30},
+        exclusive={"collect": 10, "collect/act": 30},
+        inclusive={"collect": 40, "collect/act": 30},
         calls={"collect": 1, "collect/act": 2},
         counts={"env_steps": 8},
         gpu={"collect": 5},
@@ -34,18 +38,20 @@ def sample(start=0):
 
 @pytest.fixture
 def run(tmp_path):
-    return Run.create("profile", "snake", {"num_envs": 2}, {"cpu": "test"}, out=tmp_path / "run", note="kept")
+    setup = Setup(stage_cost=1e-6, layout="one process")
+    return Run.create(Verb.PROFILE, "snake", {"num_envs": 2}, Machine(cpu="test"), out=tmp_path / "run", setup=setup)
 
 
 def test_what_is_written_is_read_back(run):
     lines = [Recorded("warmup", sample(0), rss=1_000), Recorded("measured", sample(5), rss=2_000, gpu_memory=7)]
     for line in lines:
         run.append(line)
-    run.finish(usage={"peak_rss": 3})
+    run.finish(observed=Observed(usage=Usage(peak_rss=3), notes=("kept",)))
     again = hotlap.load(run.path)
     assert again.lines == lines
     assert again.header == run.header
-    assert (again.header["status"], again.header["note"]) == ("done", "kept")
+    assert again.header.status is again.status is Status.DONE
+    assert (again.header.setup.layout, again.header.observed.notes) == ("one process", ("kept",))
     assert [s.start for s in again.phase("measured")] == [5]
 
 
@@ -83,12 +89,12 @@ def test_a_damaged_sample_is_a_clear_error(run, damage, message):
     [
         (lambda text: text[: len(text) // 2], "run.json is damaged"),
         (
-            lambda text: text.replace("hotlap.run/1", "hotlap.run/99"),
+            lambda text: text.replace("hotlap.run/2", "hotlap.run/99"),
             "has schema 'hotlap.run/99'; this version of hotlap reads",
         ),
-        (lambda text: text.replace('"target": "snake"', '"target": 3'), "field 'target' is missing or no str"),
-        (lambda text: text.replace('"running"', '"sleeping"'), "unknown status 'sleeping'"),
-        (lambda text: "[]", "has schema None"),
+        (lambda text: text.replace('"target": "snake"', '"target": 3'), "'target' must be text"),
+        (lambda text: text.replace('"running"', '"sleeping"'), "'status' must be one of running, done"),
+        (lambda text: "[]", "has schema .None"),
     ],
 )
 def test_a_damaged_header_is_a_clear_error(run, damage, message):
@@ -102,7 +108,7 @@ def test_missing_runs_and_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RecordError, match="no run 'latest'; there are no runs"):
         load("latest")
-    made = Run.create("train", "snake", {}, {})
+    made = Run.create(Verb.TRAIN, "snake", {}, Machine())
     assert load("latest").path == load(made.path.name).path == made.path
     with pytest.raises(RecordError, match="no run 'nope'; the latest run here is"):
         load("nope")
@@ -110,25 +116,29 @@ def test_missing_runs_and_files(tmp_path, monkeypatch):
     with pytest.raises(RecordError, match="cannot read"):
         load(made.path)
     with pytest.raises(RecordError, match="already holds a run"):
-        Run.create("train", "snake", {}, {}, out=made.path)
+        Run.create(Verb.TRAIN, "snake", {}, Machine(), out=made.path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordError, match="cannot create the run folder"):
-        Run.create("train", "snake", {}, {}, out=tmp_path / "file" / "run")
+        Run.create(Verb.TRAIN, "snake", {}, Machine(), out=tmp_path / "file" / "run")
 
 
 def test_reopening_keeps_the_samples_before_the_checkpoint(run):
     for i in range(5):
         run.append(Recorded("train", sample(i), 1))
-    run.finish("failed", error="ValueError: no", evaluation={"mean_return": 1.0}, usage={"peak_rss": 3})
-    again = Run.reopen(run.path, keep=3, machine={"cpu": "another"})
+    evaluation = Evaluation(1, 1.0, (1.0, 1.0), 1.0, (1.0, 1.0), 9.0)
+    run.finish(
+        Status.FAILED, error="ValueError: no", training=Training(evaluation=evaluation), observed=Observed(usage=Usage(3))
+    )
+    again = Run.reopen(run.path, keep=3, machine=Machine(cpu="another"))
     assert again.elapsed == 102
     again.append(Recorded("train", sample(102), 1))
     header = load(run.path).header
     assert [line.sample.start for line in load(run.path).lines] == [0, 1, 2, 102]
-    assert header["status"] == "running"
-    assert not {"error", "evaluation", "usage", "finished"} & header.keys()
-    assert header["machine"] == {"cpu": "another"}
-    assert header["resumed"] == [{"samples": 3, "machine": {"cpu": "test"}}]
+    assert header.status is Status.RUNNING
+    assert header.error is header.finished is header.training.evaluation is header.observed.usage is None
+    assert header.machine.cpu == "another"
+    (earlier,) = header.training.resumed
+    assert (earlier["samples"], earlier["machine"]["cpu"]) == (3, "test")
     again.finish()
     assert len(Run.reopen(run.path, keep=99).lines) == 4  # a checkpoint may be one sample ahead of a kill
 
@@ -151,8 +161,12 @@ FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 from tests.test_record import sample
-from hotlap.record.run import Recorded, RecordError, Run
-run = Run.create("profile", "snake", {}, {}, out=Path(sys.argv[1]))
+from hotlap.core.errors import RecordError
+from hotlap.record.header import Verb
+from hotlap.record.lines import Recorded
+from hotlap.record.machine import Machine
+from hotlap.record.run import Run
+run = Run.create(Verb.PROFILE, "snake", {}, Machine(), out=Path(sys.argv[1]))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # files may not grow past this: writes fail as on a full disk
 try:
@@ -177,8 +191,11 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from tests.test_record import sample
-from hotlap.record.run import Recorded, Run
-run = Run.create("profile", "snake", {}, {}, out=Path(sys.argv[1]))
+from hotlap.record.header import Verb
+from hotlap.record.lines import Recorded
+from hotlap.record.machine import Machine
+from hotlap.record.run import Run
+run = Run.create(Verb.PROFILE, "snake", {}, Machine(), out=Path(sys.argv[1]))
 for i in range(10**9):
     run.append(Recorded("measured", sample(i), 1))
     print(i, flush=True)
@@ -197,25 +214,34 @@ def test_kill_nine_loses_at_most_the_last_sample(tmp_path):
     written = load(tmp_path / "run")
     assert [line.sample.start for line in written.lines] == list(range(len(written.lines)))
     assert len(written.lines) >= max(said, default=50)
-    assert written.was_killed
+    assert written.status is Status.KILLED
 
 
 def test_a_running_run_is_not_called_killed(run):
     assert load(run.path).is_running
     with pytest.raises(RecordError, match="is still being written by process"):
         Run.reopen(run.path, keep=0)
-    run.header["process"]["started"] -= 1_000  # the number belongs to another process by now
-    assert run.was_killed
-    run.header["process"] = {"pid": 2**22 + 1, "started": 0.0}
-    assert run.was_killed
+    began = run.header.process.started
+
+    def written_by(pid, started):
+        run.header = replace(run.header, process=Process(pid, started))
+        return run.status
+
+    assert written_by(os.getpid(), began) is Status.RUNNING
+    assert written_by(os.getpid(), began - 1_000) is Status.KILLED  # the number belongs to another process by now
+    assert written_by(2**22 + 1, 0.0) is Status.KILLED
     with subprocess.Popen(["true"]) as child:  # ended, but nobody has asked for its exit code yet
-        time.sleep(0.2)
-        run.header["process"] = {"pid": child.pid, "started": psutil.Process(child.pid).create_time()}
-        assert run.was_killed
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert written_by(child.pid, psutil.Process(child.pid).create_time()) is Status.KILLED
+
+
+def test_process_times_are_those_of_psutil():
+    assert processes.started(os.getpid()) == pytest.approx(psutil.Process().create_time(), abs=0.02)
+    assert processes.started(2**22 + 1) is None
 
 
 def test_machine_facts_are_plain_json_without_names_or_paths():
-    facts = machine.facts()
+    facts = machine.describe()
     text = json.dumps(facts)
     assert facts["cores"] >= facts["usable_cores"] > 0
     assert {"hotlap", "torch", "numpy"} <= facts["versions"].keys()

@@ -1,84 +1,45 @@
-"""One hand-made run through every renderer, and the numbers of its document."""
+"""One hand-made run through every renderer, and the numbers of its profile."""
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
 from hotlap.core import units
-from hotlap.core.errors import RecordError
-from hotlap.core.sample import Sample
-from hotlap.record.limits import Target
-from hotlap.record.run import Recorded, Run
-from hotlap.record.summary import document
-from hotlap.report import html, markdown, terminal, trace
-from hotlap.report import sections as content
-
-MS = 1_000_000
-
-
-def sample(i, scale=1):
-    """100 ms: collect 40 (act 30), update 50 (loss 20, backward 25), nothing for the rest."""
-    own = {"collect": 10, "collect/act": 30, "update": 5, "update/loss": 20, "update/backward": 25}
-    total = {"collect": 40, "collect/act": 30, "update": 50, "update/loss": 20, "update/backward": 25}
-    return Sample(
-        start=i * 100 * MS,
-        wall=100 * MS * scale,
-        own={path: t * MS * scale for path, t in own.items()},
-        total={path: t * MS * scale for path, t in total.items()},
-        calls=dict.fromkeys(own, 4),
-        counts={"env_steps": 1_000, "updates": 10, "episodes": 2},
-        events=[("collect/act", i * 100 * MS + 5, 30 * MS)] if i == 0 else [],
-    )
+from hotlap.core.errors import RecordError, UsageError
+from hotlap.record import codec
+from hotlap.record.header import Setup, Status, Verb
+from hotlap.record.limits import Limit
+from hotlap.record.lines import Recorded
+from hotlap.record.machine import Machine
+from hotlap.record.profile import Profile
+from hotlap.record.run import Run
+from hotlap.record.series import MOST_POINTS
+from hotlap.record.summary import profile_of
+from hotlap.report import html, markdown, terminal
+from hotlap.report.formats import BUILT_IN, Renderer, formats
+from hotlap.report.sections import Report
+from hotlap.report.show import show_run
+from hotlap.report.trace import as_trace, trace_of
+from tests.report_runs import MS, finish, make_run, report, sample
 
 
 @pytest.fixture
 def run(tmp_path):
-    machine = {
-        "cpu": "a <b>CPU</b> | pipe",
-        "cores": 4,
-        "usable_cores": 2.0,
-        "load": [0.1, 0.1, 0.1],
-        "memory": 8e9,
-        "gpus": [],
-    }
-    run = Run.create(
-        "profile",
-        "snake",
-        {"num_envs": 2, "turbo": True, "device": "cpu"},
-        {**machine, "versions": {"torch": "1"}, "python": "3", "commit": None},
-        out=tmp_path / "run",
-        stage_cost=1e-6,
-        gpu_timing="host time only",
-        targets=["iteration_time<200ms", "memory<1MB"],
-    )
-    run.append(Recorded("warmup", sample(0, scale=9), 5_000_000))
-    for i in range(8):
-        run.append(Recorded("measured", sample(i), 5_000_000 + i))
-        run.append(Recorded("bare", Sample(start=0, wall=99 * MS), 5_000_000))
-    run.finish(
-        sampler_seconds=0.002,
-        usage={"peak_rss": 6_000_000, "gpu_busy": None},
-        hot_lines=[{"share": 0.5, "stage": "update", "where": "a.py:3", "function": "f", "code": "x < y </script>"}],
-        modules=[{"name": "net.0", "kind": "Linear", "parameters": 9, "depth": 1, "calls": 2, "forward": 0.1, "backward": 0.0}],
-        functions=[{"where": "a.py:3", "function": "f", "calls": 7, "own_seconds": 0.1, "total_seconds": 0.2}],
-        evaluation={
-            "episodes": 5,
-            "mean_return": 1.5,
-            "ci95": [1, 2],
-            "mean_score": 3.0,
-            "score_ci95": [2, 4],
-            "mean_length": 9.0,
-        },
-    )
-    return run
+    return make_run(tmp_path / "run")
 
 
-def test_the_document_has_the_right_numbers(run):
-    doc = document(run)
-    stages = doc["stages"]
-    assert {path: round(row["share"], 6) for path, row in stages.items()} == {
+# -- numbers --
+
+
+def test_the_profile_has_the_right_numbers(run):
+    profile = profile_of(run)
+    stages = profile.stages
+    assert {path: round(stage.share, 6) for path, stage in stages.items()} == {
         "collect": 0.1,
         "collect/act": 0.3,
         "update": 0.05,
@@ -86,104 +47,131 @@ def test_the_document_has_the_right_numbers(run):
         "update/backward": 0.25,
         "unattributed": 0.1,
     }
-    assert sum(row["share"] for row in stages.values()) == pytest.approx(1)
-    assert stages["update"]["total_share"] == pytest.approx(0.5)
-    assert stages["update/loss"]["seconds"] == pytest.approx(8 * 0.02)
-    assert all(row["ci95"][0] <= row["share"] + 1e-9 and row["share"] <= row["ci95"][1] + 1e-9 for row in stages.values())
-    assert doc["unattributed"] == pytest.approx(0.1)
-    assert doc["iterations"]["measured"] == 8
-    assert doc["iterations"]["warmup"] == 1
-    assert doc["iterations"]["seconds"]["median"] == pytest.approx(0.1)
-    assert doc["throughput"]["env_steps_per_s"] == pytest.approx(10_000)
-    assert doc["throughput"]["episodes_per_s"] == pytest.approx(20)
-    assert doc["counts"] == {"env_steps": 9_000, "updates": 90, "episodes": 18}
-    assert doc["projection"]["1000"]["seconds"] == pytest.approx(100)
-    assert doc["overhead_counted"] == pytest.approx((8 * 20 * 1e-6 + 0.002) / 0.8)
-    assert doc["overhead_ab"]["ratio"] == pytest.approx(100 / 99)
-    assert doc["overhead"] == pytest.approx(1 / 99)  # the bare iterations leave no doubt that it is more than was counted
-    assert [(t["target"], t["passed"]) for t in doc["targets"]] == [("iteration_time<200ms", True), ("memory<1MB", False)]
-    assert doc["memory"]["peak_bytes"] == 6_000_000
-    assert doc["schema"] == "hotlap.profile/1"
-    assert "10.0% of the time belongs to no stage." in doc["warnings"]
-    json.dumps(doc)
+    assert sum(stage.share for stage in stages.values()) == pytest.approx(1)
+    assert stages["update"].total_share == pytest.approx(0.5)
+    assert stages["update/loss"].seconds == pytest.approx(8 * 0.02)
+    assert all(stage.ci95[0] <= stage.share + 1e-9 and stage.share <= stage.ci95[1] + 1e-9 for stage in stages.values())
+    assert profile.unattributed == pytest.approx(0.1)
+    assert (profile.iterations.measured, profile.iterations.warmup) == (8, 1)
+    assert profile.iterations.seconds.median == pytest.approx(0.1)
+    assert profile.throughput.env_steps_per_s == pytest.approx(10_000)
+    assert profile.throughput.episodes_per_s == pytest.approx(20)
+    assert (profile.counts.env_steps, profile.counts.updates, profile.counts.episodes) == (9_000, 90, 18)
+    assert profile.projection["1000"].seconds == pytest.approx(100)
+    assert profile.what_if[0].stage == "collect/act" and profile.what_if[0].gone.speedup == pytest.approx(1 / 0.7)
+    measuring = profile.measuring
+    assert measuring.overhead_counted == pytest.approx((8 * 20 * 1e-6 + 0.002) / 0.8)
+    assert measuring.overhead_ab.ratio == pytest.approx(100 / 99)
+    assert measuring.overhead == pytest.approx(1 / 99)  # the bare iterations leave no doubt that it is more than was counted
+    assert [(t.target, t.passed) for t in profile.targets] == [("iteration_time<200ms", True), ("memory<1MB", False)]
+    assert profile.memory.peak_bytes == 6_000_000
+    assert "10.0% of the time belongs to no stage." in profile.warnings
+
+
+def test_the_document_has_the_documented_keys_and_is_read_back(run):
+    profile = profile_of(run)
+    document = json.loads(json.dumps(codec.to_json(profile), allow_nan=False))
+    assert document["schema"] == "hotlap.profile/2"
+    assert {"run", "machine", "stages", "throughput", "overhead", "hot_lines", "user_lines", "windows"} <= document.keys()
+    assert {"seconds", "share", "ci95"} <= document["stages"]["update/loss"].keys()
+    assert codec.from_json(Profile, document, "the document") == profile
 
 
 def test_warmup_and_drift_are_found_in_the_samples(tmp_path):
-    run = Run.create("train", "snake", {}, {"load": [9.0], "usable_cores": 2.0}, out=tmp_path / "run")
+    run = Run.create(Verb.TRAIN, "snake", {}, Machine(load=(9.0,), usable_cores=2.0), out=tmp_path / "run")
     for i, scale in enumerate([1, 1, 7, 7, 2, *[3] * 12, *[4] * 8]):
         line = Recorded("train", sample(i, scale), 1)
         line.sample.counts["updates"] = 0 if i < 2 else 5
         run.append(line)
     run.finish()
-    doc = document(run)
-    assert doc["iterations"] | {"seconds": 0} == {"measured": 20, "warmup": 5, "seconds": 0}
-    assert any(line.startswith("Drift: from measured iteration 13 on, one takes 1.33x") for line in doc["warnings"])
-    assert any("load 9 on 2 usable cores" in line for line in doc["warnings"])
+    profile = profile_of(run)
+    assert (profile.iterations.measured, profile.iterations.warmup) == (20, 5)
+    assert any(line.startswith("Drift: from measured iteration 13 on, one takes 1.33x") for line in profile.warnings)
+    assert any("load 9 on 2 usable cores" in line for line in profile.warnings)
+
+
+def test_series_of_long_runs_are_joined(tmp_path):
+    run = Run.create(Verb.PROFILE, "snake", {}, Machine(), out=tmp_path / "run")
+    run.lines = [Recorded("measured", sample(i), i) for i in range(MOST_POINTS + 500)]
+    windows = profile_of(run).windows
+    assert len(windows.time) == len(windows.rss) == len(windows.shares["update"]) == (MOST_POINTS + 500) / 2
+    assert set(windows.env_steps_per_s) == {10_000.0}
+    assert windows.rss[-1] == MOST_POINTS + 499
 
 
 def test_a_run_without_samples_still_renders(tmp_path):
-    run = Run.create("profile", "snake", {}, {"load": [0.0], "usable_cores": 1.0}, out=tmp_path / "run", targets=["memory<1GB"])
-    run.finish("failed", error="ValueError: no")
-    doc = document(run)
-    assert "The run failed: ValueError: no" in doc["warnings"]
-    assert any("nothing to show" in line for line in doc["warnings"])
-    text = markdown.render(content.headline(doc), content.sections(doc))
-    assert "ValueError: no" in text
-    html.render("t", content.sections(doc))
+    setup = Setup(targets=("memory<1GB",))
+    run = Run.create(Verb.PROFILE, "snake", {}, Machine(), out=tmp_path / "run", setup=setup)
+    run.finish(Status.FAILED, error="ValueError: no")
+    profile = profile_of(run)
+    assert "The run failed: ValueError: no" in profile.warnings
+    assert any("nothing to show" in line for line in profile.warnings)
+    assert "ValueError: no" in markdown.as_markdown(report(run))
+    html.as_html(report(run))
 
 
-@pytest.mark.parametrize("damage", [{"usage": [1]}, {"evaluation": {"x": 1}}, {"machine": {"load": []}}, {"hot_lines": [3]}])
-def test_a_record_with_strange_fields_is_damaged_not_a_traceback(run, damage):
-    run.update(**damage)
-    with pytest.raises(RecordError, match=r"run\.json is damaged"):
-        content.sections(document(run))
-
-
-def test_a_record_from_a_machine_that_told_little_renders(run):
-    run.update(machine={})
-    markdown.render("t", content.sections(document(run)))
+def test_a_limit_that_is_none_is_damage(run):
+    run.update(setup=replace(run.header.setup, targets=("faster please",)))
+    with pytest.raises(RecordError, match=r"run\.json is damaged: target 'faster please'"):
+        profile_of(run)
 
 
 def test_gpu_times_get_a_column(run):
     traced = sample(9)
     traced.gpu.update({"update": 45 * MS})
     run.append(Recorded("traced", traced, 1))
-    doc = document(run)
-    assert doc["stages"]["update"]["gpu_share"] == pytest.approx(0.45)
-    table = next(s for s in content.sections(doc, breakdown=True) if getattr(s, "title", "") == "Where the time went")
+    assert profile_of(run).stages["update"].gpu_share == pytest.approx(0.45)
+    table = next(s for s in report(run).sections if getattr(s, "title", "") == "Where the time went")
     assert table.columns[3] == ">on the GPU"
     assert {len(row) for row in table.rows} == {len(table.columns)}
 
 
+def test_reports_say_where_a_script_ran_and_what_it_overwrote(run):
+    run.update(setup=replace(run.header.setup, scratch="in-place", containment="pid namespace"))
+    finish(run, files_changed=("best_model.pt", "log.csv"))
+    text = markdown.as_markdown(report(run))
+    assert "This run overwrote: best_model.pt, log.csv." in text
+    assert "| ran | in place" in text and "pid namespace" in text
+
+
+# -- renderers --
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_terminal(run, width):
-    doc = document(run)
-    out = StringIO()
-    terminal.render(content.headline(doc), content.sections(doc, breakdown=True), Console(file=out, width=width))
-    text = out.getvalue()
+    def shown(breakdown):
+        built, out = report(run, breakdown), StringIO()
+        terminal.render(built.title, built.sections, Console(file=out, width=width))
+        return out.getvalue()
+
+    text = shown(breakdown=True)
     assert max(len(line) for line in text.splitlines()) <= width
     for word in ("backward", "unattributed", "env steps", "10.0k", "FAIL", "pass", "Linear", "a.py:3", "cost of measuring"):
         assert word in text, word
-    short = StringIO()
-    terminal.render(content.headline(doc), content.sections(doc), Console(file=short, width=width))
-    table = short.getvalue().split("Throughput")[0]
+    table = shown(breakdown=False).split("Throughput")[0]
     assert "collect" in table
     assert "backward" not in table
 
 
+def test_a_run_is_shown(run, capsys):
+    show_run(run, only=("Throughput",))
+    shown = capsys.readouterr().out
+    assert "Throughput" in shown and "Where the time went" not in shown
+
+
 def test_markdown(run):
-    doc = document(run)
-    text = markdown.render(content.headline(doc), content.sections(doc, breakdown=True))
+    text = markdown.as_markdown(report(run))
     assert "| stage | seconds | share | 95% interval |   |" in text
     rows = [line for line in text.splitlines() if line.startswith("| &nbsp;&nbsp;&nbsp;&nbsp;backward")]
     assert len(rows) == 1
     assert "200 ms | 25.0% | 25.0-25.0%" in rows[0]
-    assert "a &lt;b>CPU&lt;/b> \\| pipe" in text
+    assert "a &lt;b&gt;CPU&lt;/b&gt; \\| pipe" in text
+    assert "<code>x &lt; y &lt;/script&gt;</code>" in text
+    assert "`a.py:3`" in text
 
 
 def test_html_is_one_offline_file(run):
-    doc = document(run)
-    page = html.render(content.headline(doc), content.sections(doc, breakdown=True))
+    page = html.as_html(report(run))
     ours = page.split("<script>")[0] + page.rsplit("<script>", 1)[1]
     assert "http://" not in ours
     assert "https://" not in ours
@@ -205,13 +193,85 @@ def test_html_is_one_offline_file(run):
 
 
 def test_trace_is_chromes_format(run):
-    events = trace.render(run)["traceEvents"]
-    assert json.loads(json.dumps(events)) == events
+    run.lines[0].sample.events += [("log", -50, 30), ("log", -50, 80), ("log", 500, -7)]  # before the trace, across, reversed
+    events = json.loads(as_trace(report(run)))["traceEvents"]
+    assert events == trace_of(run)["traceEvents"]
     spans = [e for e in events if e["ph"] == "X"]
     assert sum(e["name"] == "iteration" for e in spans) == 9  # bare iterations are left out
     act = next(e for e in spans if e["name"] == "act")
     assert (act["ts"], act["dur"], act["args"]["path"]) == (0.005, 30_000.0, "collect/act")
     assert {e["name"] for e in events if e["ph"] == "C"} == {"env_steps per second", "rss"}
+    assert [(e["ts"], e["dur"]) for e in spans if e["name"] == "log"] == [(0, 0), (0, 0.03), (0.5, 0)]
+
+
+def test_formats_that_need_a_profile(tmp_path):
+    run = Run.create(Verb.SWEEP, "snake", {}, Machine(), out=tmp_path / "run")
+    for renderer in BUILT_IN:
+        if renderer.stem in ("trace", "speedscope", "tensorboard"):
+            with pytest.raises(UsageError, match=f"--format {renderer.name}: only for profiles and training runs"):
+                renderer.write(Report("title", [], None, run), tmp_path / "out")
+
+
+def test_speedscope_reads_its_stacks_strictly(run):
+    speedscope = formats().renderers["speedscope"]
+    with pytest.raises(RecordError, match="no sampled stacks"):
+        speedscope.render(report(run))
+    frames = [{"name": "f", "file": "a.py", "line": 3}, {"name": "g", "file": "b.py", "line": 4}]
+    stacks = run.path / "stacks.json"
+    stacks.write_text(json.dumps({"frames": frames, "stacks": [["update", [0, 1], 0.5, 0.1], ["", [0], 0.25]]}))
+    document = json.loads(speedscope.render(report(run)))
+    assert [frame["name"] for frame in document["shared"]["frames"]] == ["f", "g", "update", "no stage"]
+    assert document["profiles"][0]["samples"] == [[2, 0, 1], [3, 0]]
+    assert document["profiles"][0]["endValue"] == pytest.approx(0.75)
+    for damage in ({"frames": frames, "stacks": [["update", [7], 0.5]]}, {"frames": 3}, [], {"frames": [], "stacks": [1]}):
+        stacks.write_text(json.dumps(damage))
+        with pytest.raises(RecordError, match=r"stacks\.json is damaged"):
+            speedscope.render(report(run))
+
+
+# -- plugins --
+
+PLUGIN = """
+import csv, io
+from hotlap.report.formats import Renderer
+from hotlap.report.sections import Report, Table
+
+def as_csv(report: Report) -> str:
+    out = io.StringIO()
+    for section in report.sections:
+        if isinstance(section, Table):
+            csv.writer(out).writerows([[section.title], *section.rows])
+    return out.getvalue()
+
+CSV = Renderer("csv", ".csv", as_csv, to_stdout=True)
+TAKEN = Renderer("html", ".html", as_csv)
+"""
+
+
+def test_a_format_of_another_package(run, tmp_path):
+    """The walk-through of CONTRIBUTING.md: one small file and an entry point, seen by the real command line."""
+    (tmp_path / "my_csv.py").write_text(PLUGIN)
+    info = tmp_path / "my_csv-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-csv\nVersion: 1.0\n")
+    points = ("csv = my_csv:CSV", "broken = my_csv:NOTHING", "taken = my_csv:TAKEN", "wrong = my_csv:PLUGIN")
+    (info / "entry_points.txt").write_text("\n".join(["[hotlap.formats]", *points]))
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from hotlap.cli import main; sys.exit(main())"
+
+    def hotlap(*args):
+        return subprocess.run([sys.executable, "-c", program, *args], capture_output=True, text=True, check=False)
+
+    shown = hotlap("report", str(run.path), "--format", "csv")
+    assert shown.returncode == 0, shown.stderr
+    assert "Where the time went\n" in shown.stdout.replace("\r", "") and "collect," in shown.stdout
+    assert "plugin broken" in shown.stderr and "plugin wrong" in shown.stderr
+    assert "there is a format 'html' already" in shown.stderr
+    assert "choose one of terminal, md, html" in hotlap("report", str(run.path), "--format", "pdf").stderr
+    with pytest.raises(ValueError, match="give one of render and write_folder"):
+        Renderer("empty", ".txt")
+
+
+# -- units and limits --
 
 
 @pytest.mark.parametrize(
@@ -252,4 +312,4 @@ def test_counts_and_sizes_for_people():
 )
 def test_bad_targets(text, message):
     with pytest.raises(ValueError, match=message):
-        Target.parse(text)
+        Limit.parse(text)

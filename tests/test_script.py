@@ -349,7 +349,7 @@ metadata.version = lambda name: "99.0" if name == "stable-baselines3" else known
 
 OWN = """
 import numpy as np, torch
-class Boards:  # derives from nothing
+class Boards:  # no subclass of gym.Env
     def __init__(self, n): self.n, self.t = n, 0
     def reset(self): return np.zeros((self.n, 3), np.float32)
     def step(self, moves):
@@ -374,7 +374,7 @@ for _ in range(10_000_000):
 """
 
 
-def test_environments_that_derive_from_nothing(tmp_path):
+def test_environment_classes_that_do_not_subclass_gym_env(tmp_path):
     doc = json.loads(run(tmp_path, write(tmp_path, OWN), "--seconds", "1", "--json").stdout)
     assert {"collect/act", "collect/env_step", "update/loss", "update/backward", "checkpoint"} <= doc["stages"].keys()
     counts = doc["counts"]

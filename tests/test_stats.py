@@ -128,3 +128,87 @@ def test_pairs_must_be_pairs():
         stats.paired_ratio([1, 2], [1])
     with pytest.raises(ValueError, match="positive"):
         stats.paired_ratio([1, 0], [1, 1])
+
+
+# -- comparisons --
+
+
+def test_the_interval_is_students_over_rounds():
+    rng = np.random.default_rng(0)
+    rounds = [rng.normal(center, 1e-4, 9) for center in rng.normal(0.1, 0.05, 7)]
+    effect = stats.rounds_effect(rounds)
+    medians = [np.median(r) for r in rounds]
+    expected = scipy.stats.ttest_1samp(medians, 0).confidence_interval(0.95)
+    assert effect.value == pytest.approx(np.mean(medians))
+    assert (effect.low, effect.high) == pytest.approx((expected.low, expected.high))
+    assert (effect.rounds, effect.pairs) == (7, 63)
+
+
+def test_rounds_that_agree_by_chance_do_not_narrow_the_interval():
+    noisy = [-0.1, -0.05, 0.0, 0.05, 0.1]
+    assert stats.rounds_effect([noisy] * 4).width > 0.02
+    assert stats.rounds_effect([noisy]).width > 0.07  # one process each: they may differ for no reason
+    assert stats.rounds_effect([[np.log(13)] * 4]).low > np.log(10)  # but not by so much
+
+
+@pytest.mark.parametrize("kind", ["normal", "skewed", "bimodal", "drifting"])
+def test_coverage(kind):
+    rng = np.random.default_rng(1)
+    hits, trials = 0, 400
+    for _ in range(trials):
+        rounds = []
+        for _ in range(6):
+            noise = rng.normal(0, 0.03, 6)
+            if kind == "skewed":
+                noise = rng.exponential(0.03, 6) - rng.exponential(0.03, 6)
+            elif kind == "bimodal":
+                noise = noise / 3 + 0.06 * (rng.random(6) < 0.3) - 0.06 * (rng.random(6) < 0.3)
+            elif kind == "drifting":
+                noise += np.linspace(-0.03, 0.03, 6) * rng.choice([-1, 1])
+            rounds.append(0.2 + rng.normal(0, 0.02) + noise)
+        effect = stats.rounds_effect(rounds)
+        hits += effect.low <= 0.2 <= effect.high
+    assert hits / trials >= 0.92
+
+
+def test_series_of_dependent_values():
+    rng = np.random.default_rng(0)
+    walk = np.repeat(rng.normal(0, 1, 40), 5)  # neighbours that are equal: fewer values than it seems
+    assert stats.series_error(walk) > 1.3 * stats.series_error(rng.permutation(walk))
+    assert stats.series_error([1.0]) == 0
+
+
+def test_power_law_against_scipy():
+    rng = np.random.default_rng(0)
+    work = np.geomspace(1, 1000, 12)
+    cost = work**1.4 * np.exp(rng.normal(0, 0.1, 12))
+    slope, (low, high) = stats.power_law(work, cost)
+    expected = scipy.stats.linregress(np.log(work), np.log(cost))
+    assert slope == pytest.approx(expected.slope)
+    assert high - slope == pytest.approx(expected.stderr * scipy.stats.t.ppf(0.975, 10))
+    assert low < 1.4 < high
+    with pytest.raises(ValueError, match="three amounts"):
+        stats.power_law([1, 1, 1], [1, 2, 3])
+
+
+def test_amdahl():
+    assert stats.amdahl(0.5, 2) == pytest.approx(4 / 3)
+    assert stats.amdahl(0.0, 100) == 1
+    assert stats.amdahl(0.8, float("inf")) == pytest.approx(5)
+    assert stats.amdahl(1.0, float("inf")) == float("inf")
+
+
+def test_intervals_of_many_parts_are_those_of_each():
+    rng = np.random.default_rng(0)
+    for count in (1, 7, 300, 5_000):
+        wholes = rng.uniform(1, 2, count)
+        parts = [wholes * share * rng.uniform(0.9, 1.1, count) for share in (0.0, 0.2, 0.5)]
+        for part, interval in zip(parts, stats.ratio_intervals(parts, wholes), strict=True):
+            assert interval == pytest.approx(stats.ratio_interval(part, wholes), rel=1e-9, abs=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.floats(-1, 1)), min_size=3, max_size=40))
+def test_rank_correlation_equals_scipys(pairs):
+    a, b = zip(*pairs, strict=True)
+    if len(set(a)) > 1 and len(set(b)) > 1:
+        assert stats.spearman(a, b) == pytest.approx(scipy.stats.spearmanr(a, b).statistic, abs=1e-9)

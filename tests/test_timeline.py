@@ -3,12 +3,14 @@
 import threading
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hotlap.core.paths import ACT, LOSS, RESET, STEP, STORE, WAIT
 from hotlap.core.paths import BACKWARD as GRADIENTS
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.probe.events import Events
-from hotlap.probe.timeline import BACKWARD, ENDED, EVALUATING, FORWARD, REGION, RESETTING, STEPPED, WAITED, number_of
+from hotlap.probe.kinds import BACKWARD, ENDED, EVALUATING, FORWARD, REGION, RESETTING, STEPPED, WAITED, number_of
 
 
 class Script:
@@ -61,7 +63,7 @@ class Script:
     def end(self):
         self.events.stop()
         (sample,) = self.samples
-        return {path: time for path, time in sample.own.items() if time}, sample
+        return {path: time for path, time in sample.exclusive.items() if time}, sample
 
 
 def test_a_ppo_iteration():
@@ -99,8 +101,8 @@ def test_a_ppo_iteration():
     expected = {"env_steps": 24, "updates": 2, "episodes": 3, "forwards@collect/act": 3, "rows@collect/act": 24}
     expected |= {"episode_steps": 3, "forwards@advantage": 1, "forwards@update/loss": 2, "rows@update/loss": 128}
     assert expected.items() <= sample.counts.items()
-    assert sample.total["update"] == 180_000_016
-    assert sample.total["collect"] == sum(own[path] for path in (RESET, STORE, ACT, STEP))
+    assert sample.inclusive["update"] == 180_000_016
+    assert sample.inclusive["collect"] == sum(own[path] for path in (RESET, STORE, ACT, STEP))
 
 
 def test_a_dqn_step():
@@ -262,57 +264,57 @@ def test_the_end_is_where_training_ended():
     assert WAIT not in own
 
 
-def test_at_rest_only_steps_updates_and_episodes_are_counted():
-    script, rests = Script(), []
+def test_while_paused_only_steps_updates_and_episodes_are_counted():
+    script, pauses = Script(), []
     events = script.events
     learned(script)
     script.glue(300_000_000)
-    script.events._on_window = lambda sample: (script.samples.append(sample), events.rest(0.5, rests.append))
-    assert not events.environment(STEP)  # the window ends, and rest begins
-    assert events.resting
+    script.events._on_window = lambda sample: (script.samples.append(sample), events.pause(0.5, pauses.append))
+    assert not events.environment(STEP)  # the window ends, and a pause begins
+    assert events.paused
     assert not events.begin("log")
     for _ in range(3):
-        events.stepped_at_rest(7, 4, [0])
+        events.stepped_while_paused(7, 4, [0])
         script.glue(200_000_000)
         events.optimizer_ended(0)
-    assert events.wakes()
-    (rest,) = rests
-    assert rest.wall == 600_000_000
-    assert {name: rest.counts[name] for name in ("env_steps", "updates", "episodes", "episode_steps")} == {
+    assert events.resumes()
+    (pause,) = pauses
+    assert pause.wall == 600_000_000
+    assert {name: pause.counts[name] for name in ("env_steps", "updates", "episodes", "episode_steps")} == {
         "env_steps": 12,
         "updates": 3,
         "episodes": 3,
         "episode_steps": 1 + 3,  # the first episode had begun before
     }
     script.env(5)
-    assert not events.resting
+    assert not events.paused
     events.stop()
-    assert script.samples[-1].own[STEP] == 5
-    assert not events.resting  # nothing rests, or wakes, after the end
+    assert script.samples[-1].exclusive[STEP] == 5
+    assert not events.paused  # nothing pauses, or resumes, after the end
     assert events.inside
 
 
-def test_who_has_enough_says_so_again_should_the_script_catch_it():
-    class Enough(BaseException):
+def test_profiling_is_stopped_again_should_the_script_catch_it():
+    class StopProfiling(BaseException):
         pass
 
-    def enough(sample):
-        raise Enough
+    def stop(sample):
+        raise StopProfiling
 
     script = Script()
     learned(script)
-    script.events._on_window = lambda sample: script.events.rest(0.1, enough)
+    script.events._on_window = lambda sample: script.events.pause(0.1, stop)
     script.glue(300_000_000)
     script.events.environment(STEP)
     script.glue(200_000_000)
     script.events.optimizer_ended(0)
-    with pytest.raises(Enough):
-        script.events.wakes()
+    with pytest.raises(StopProfiling):
+        script.events.resumes()
     assert not script.events.inside
-    script.events._on_window = enough
+    script.events._on_window = stop
     script.env(1)
     script.optimizer(300_000_000)
-    with pytest.raises(Enough):
+    with pytest.raises(StopProfiling):
         script.events.environment(STEP)
 
 
@@ -420,3 +422,122 @@ def test_before_learning_windows_end_by_time():
     for _ in range(12):
         script.env(100_000_000)
     assert [sample.counts["env_steps"] for sample in script.samples] == [5, 5]
+
+
+class Log:
+    """A log of events as a script might leave it, drawn at random: events that raise an error never end."""
+
+    def __init__(self, script, draw):
+        self.script, self.draw = script, draw
+
+    def pick(self, *options):
+        return self.draw(st.sampled_from(options))
+
+    def glue(self):
+        self.script.glue(self.draw(st.integers(0, 50)))
+
+    def copy(self):
+        begin = self.script.time
+        self.glue()
+        self.script.events.copied(begin, 8, self.draw(st.booleans()))
+
+    def inside(self):
+        """What happens while an event is open: copies, carved stages, nothing."""
+        events = self.script.events
+        for _ in range(self.draw(st.integers(0, 3))):
+            self.glue()
+            if self.draw(st.booleans()):
+                self.copy()
+            elif events.in_environment():
+                begin = events.carve(self.pick(WAIT, RESET))
+                self.glue()
+                events.carved(begin)
+            events.syncs += self.draw(st.integers(0, 1))
+
+    def event(self):
+        events, kind = (
+            self.script.events,
+            self.pick("step", "reset", "forward", "backward", "optimizer", "log", "copy", "phase", "raise"),
+        )
+        if kind == "copy":
+            self.copy()
+        elif kind == "phase":
+            events.phase(self.pick("collect", "update"))
+        elif kind in ("step", "reset"):
+            begin = events.environment(STEP if kind == "step" else RESET)
+            self.inside()
+            env = self.pick(7, 8)
+            if kind == "step":
+                events.stepped(STEPPED, begin, env, 1)
+                if self.draw(st.booleans()):
+                    events.at_once(ENDED, env, 0)
+            else:
+                events.end(self.pick(RESETTING, EVALUATING), begin, env)
+        elif kind == "raise":  # an optimizer's step raised an error: its end is never reported
+            events.begin(OPTIMIZE)
+            self.inside()
+            events.inside, events.region = False, ""
+        else:
+            begin = events.begin({"backward": GRADIENTS, "optimizer": OPTIMIZE}.get(kind, kind))
+            self.inside()
+            if kind == "optimizer":
+                events.optimizer_ended(begin)
+            elif kind == "log":
+                events.end(REGION, begin, number_of("log"))
+            else:
+                events.end(BACKWARD if kind == "backward" else FORWARD + self.draw(st.booleans()), begin, self.pick(4, 32))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_spans_lie_in_their_window_and_add_up(data):
+    def on_window(sample):
+        script.samples.append(sample)
+        begin = script.events.begin("log")  # what the record does between two windows is nobody's time
+        script.glue(5)
+        if begin:
+            script.events.end(REGION, begin, number_of("log"))
+        script.events.trace()
+
+    script = Script(window=2e-7)  # 200 of the fake clock's nanoseconds
+    script.events._on_window = on_window
+    script.events.trace()
+    log = Log(script, data.draw)
+    for _ in range(data.draw(st.integers(1, 25))):
+        log.glue()
+        log.event()
+    script.events.stop()
+    reached = 0
+    for sample in script.samples:
+        assert sample.start >= reached
+        at = sample.start
+        spent = {}
+        for path, start, duration in sample.events:
+            assert start >= at and duration > 0
+            at = start + duration
+            spent[path] = spent.get(path, 0) + duration
+        reached = sample.start + sample.wall
+        assert at <= reached
+        assert all(time >= 0 for time in (*sample.exclusive.values(), *sample.inclusive.values()))
+        assert sum(sample.exclusive.values()) <= sample.wall
+        if not sample.exclusive.get("evaluate"):  # which takes its time from other stages afterwards
+            assert spent == {path: time for path, time in sample.exclusive.items() if time}
+
+
+def test_what_the_record_does_between_two_windows_is_nobodys_time():
+    script, begun = Script(), []
+    learned(script)
+    script.glue(300_000_000)
+
+    def on_window(sample):
+        begun.append(script.events.begin("log"))
+        script.glue(1_000)
+        script.events.copied(script.time - 10, 8, True)
+        script.events.syncs += 1
+
+    script.events._on_window = on_window
+    script.env(5)
+    assert begun == [0]
+    assert not script.events.inside
+    assert [event[0] for event in script.events.events()] == [STEPPED]
+    assert script.events.syncs == 0

@@ -1,8 +1,8 @@
 """Scores hotlap's diagnosis on scripts whose cause of slowness is known: `python benchmarks/planted/score.py`.
 
-The scripts beside this file each have one cause planted, or none; the tables (*.toml) say which, and how an expert would mend
-it. Each script is profiled and diagnosed as a user would do it; then it is raced against its mended form, which gives the gain
-that the diagnosis projected. Profiles are kept in --runs, and `--again` judges kept ones with the rules as they are now.
+The scripts beside this file each have one cause planted, or none; the tables (*.toml) say which, and how an expert would fix
+it. Each script is profiled and diagnosed as a user would do it; then it is compared with its fixed form in interleaved runs,
+which gives the gain that the diagnosis projected. Profiles are kept in --runs; `--again` judges kept ones with the present rules.
 
 The scripts in held_out/ (`--held-out`) were written after the rules, by people who had not seen them, and are scored apart.
 """
@@ -22,19 +22,21 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from hotlap import causes as diagnose
+from hotlap import causes
 from hotlap.core import machine
 from hotlap.experiment import compare
-from hotlap.experiment.interleave import Options as Turns
-from hotlap.experiment.interleave import Side
-from hotlap.launch.script import profile_script
-from hotlap.launch.system import Options
+from hotlap.launch.options import ProfileOptions
+from hotlap.launch.profile import profile_script
+from hotlap.record.blocks import Plan, Schedule
+from hotlap.record.finding import Finding
+from hotlap.record.header import Status, Verb
 from hotlap.record.run import load
+from hotlap.target.target import Script, Variant
 
 HERE = Path(__file__).parent
 HELD_OUT = HERE / "held_out"
 RESULTS = HERE.parent / "results"
-ALARM = 1.05  # a projected gain above this on a healthy script is a false alarm
+ALARM = 1.05  # a projected gain above this on a healthy script is a false positive
 NEAR = 0.15  # a projection this close to the measured gain is right, whatever its interval
 console = Console(stderr=True)
 
@@ -55,7 +57,7 @@ class Case:
     def script(self) -> Path:
         return self.folder / f"{self.name}.py"
 
-    def mended(self, folder: Path) -> Path:
+    def fixed(self, folder: Path) -> Path:
         text = self.script.read_text()
         for old, new in self.edits:
             if text.count(old) != 1:
@@ -72,46 +74,46 @@ def cases(folder: Path, only: list[str]) -> list[Case]:
     return [case for case in found if not only or any(word in (case.name, case.cause) for word in only)]
 
 
-def profile(case: Case, runs: Path, again: bool) -> tuple[list[dict[str, Any]], float]:
+def profile(case: Case, runs: Path, again: bool) -> tuple[list[Finding], float]:
     """The findings, and the seconds that it took to get them."""
     folder = runs / case.name
     if not (again and (folder / "run.json").exists()):
         if folder.exists():
             shutil.rmtree(folder)
-        options = Options(seconds=8.0, period=0.01, rest=0.0)
-        profile_script(str(case.script), case.arguments, options, out=folder, quiet=True)
+        options = ProfileOptions(seconds=8.0, period=0.01, pause=0.0)
+        profile_script(Variant(case.name, Script(str(case.script), False, tuple(case.arguments))), options, folder, quiet=True)
     run, began = load(folder), time.perf_counter()
-    if run.header["status"] == "interrupted":
+    if run.header.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    found = diagnose.document(run)["findings"]
+    findings = list(causes.diagnose(run).findings)
     spent = time.perf_counter() - began
-    first, last = (datetime.fromisoformat(run.header[name]) for name in ("created", "finished"))
-    return found, spent + (last - first).total_seconds()
+    first, last = datetime.fromisoformat(run.header.created), datetime.fromisoformat(run.header.finished or run.header.created)
+    return findings, spent + (last - first).total_seconds()
 
 
 def measure(case: Case, budget: float) -> tuple[float, float, float] | None:
-    """How many times faster the mended script is, with its interval; None if there is nothing to mend."""
+    """How many times faster the fixed script is, with its interval; None if there is nothing to fix."""
     if not case.edits and not case.fix_arguments:
         return None
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        sides = [
-            Side("planted", case.name, script=str(case.script), arguments=tuple(case.arguments)),
-            Side("mended", case.name, script=str(case.mended(place)), arguments=tuple(case.fix_arguments or case.arguments)),
+        variants = [
+            Variant("planted", Script(str(case.script), arguments=tuple(case.arguments))),
+            Variant("fixed", Script(str(case.fixed(place)), arguments=tuple(case.fix_arguments or case.arguments))),
         ]
-        plan = compare.Plan(budget, 0.04, control=False, race=Turns(turns=4, round=budget / 3), clear=0.05)
-        race = compare.run_race("compare", sides, plan, place / "race")
-        if race.header["status"] == "interrupted":
+        plan = Plan(budget, 0.04, control=False, schedule=Schedule(blocks=4, round=budget / 3), clear=0.05)
+        run = compare.run_interleaved(Verb.COMPARE, variants, plan, place / "comparison")
+        if run.header.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        doc = compare.document(race)
-    if not doc["ratio"]:
-        console.print(f"{case.name}: {doc['error']}")
+        report = compare.report_of(run)
+    if not report.ratio or not report.ci95:
+        console.print(f"{case.name}: {report.identity.error}")
         return None
-    return doc["ratio"], doc["ci95"][0], doc["ci95"][1]
+    return report.ratio, *report.ci95
 
 
-def judge(case: Case, found: list[dict[str, Any]], gain: tuple[float, float, float] | None) -> dict[str, Any]:
-    names = [finding["cause"] for finding in found]
+def judge(case: Case, findings: list[Finding], gain: tuple[float, float, float] | None) -> dict[str, Any]:
+    names = [finding.cause for finding in findings]
     right = {case.cause, *case.also}
     row: dict[str, Any] = {
         "script": case.name,
@@ -122,13 +124,13 @@ def judge(case: Case, found: list[dict[str, Any]], gain: tuple[float, float, flo
         "projected": None,
         "measured": gain,
         "projection_right": None,
-        "alarms": [f["cause"] for f in found if f["projected"]["speedup"] > ALARM] if not case.cause else [],
+        "alarms": [f.cause for f in findings if f.projected.speedup > ALARM] if not case.cause else [],
     }
-    mine = next((finding for finding in found if finding["cause"] in right), None)
+    mine = next((finding for finding in findings if finding.cause in right), None)
     if gain and not mine:
         row |= {"projection_right": False, "projection_near": False}
     elif mine and gain:
-        projected, (low, high) = mine["projected"]["speedup"], mine["projected"]["ci95"]
+        projected, (low, high) = mine.projected.speedup, mine.projected.ci95
         row["projected"] = [projected, low, high]
         near = abs(projected / gain[0] - 1) <= NEAR
         row["projection_right"] = near or (low <= gain[0] <= high)
@@ -172,7 +174,7 @@ def show(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
     wide.print(table)
     t = totals
     wide.print(f"named first {t['named_first']} of {t['planted']}, in the top 3 {t['named_in_top_3']} ({t['causes']} causes)")
-    wide.print(f"false alarms on {t['false_alarms']} of {t['healthy']} healthy scripts")
+    wide.print(f"false positives on {t['false_alarms']} of {t['healthy']} healthy scripts")
     right, near = f"projections right {t['projections_right']} of {t['projections']}", t["projections_near"]
     wide.print(f"{right}, within {NEAR:.0%} of the measured gain {near}")
     for cause, named, number in t["confused"]:
@@ -182,10 +184,10 @@ def show(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="scripts or causes")
-    parser.add_argument("--held-out", action="store_true", help="the scripts that the rules were not mended on")
+    parser.add_argument("--held-out", action="store_true", help="the scripts that the rules were not fixed on")
     parser.add_argument("--runs", type=Path, default=Path(".hotlap") / "score", help="where profiles are kept")
     parser.add_argument("--again", action="store_true", help="judge the profiles that are there, make only those that are not")
-    parser.add_argument("--no-race", action="store_true", help="do not measure gains; take the last ones measured")
+    parser.add_argument("--no-gains", action="store_true", help="do not measure gains; take the last ones measured")
     parser.add_argument("--budget", type=float, default=24.0, help="seconds for measuring a gain")
     args = parser.parse_args()
     folder = HELD_OUT if args.held_out else HERE
@@ -196,14 +198,14 @@ def main() -> None:
     known_cases = {case.name for case in cases(folder, [])}
     for number, case in enumerate(chosen, 1):
         console.print(f"[{number}/{len(chosen)}] {case.name} ({case.cause or 'healthy'})", highlight=False)
-        found, seconds = profile(case, args.runs, args.again)
-        gain = known.get(case.name) if args.no_race else measure(case, args.budget)
-        rows.append(judge(case, found, gain) | {"seconds": seconds})
+        findings, seconds = profile(case, args.runs, args.again)
+        gain = known.get(case.name) if args.no_gains else measure(case, args.budget)
+        rows.append(judge(case, findings, gain) | {"seconds": seconds})
         done = {row["script"] for row in rows}
         others = [row for row in last if row["script"] in known_cases - done]
         every = sorted([*rows, *others], key=lambda row: str(row["script"]))
         command = "python benchmarks/planted/score.py" + " --held-out" * args.held_out
-        kept = {"command": command, "machine": machine.facts(), "summary": summary(every), "rows": every}
+        kept = {"command": command, "machine": machine.describe(), "summary": summary(every), "rows": every}
         results.write_text(json.dumps(kept, indent=1) + "\n")
     show(rows, summary(rows))
 

@@ -3,15 +3,17 @@
 Names are loaded when first used, so `import hotlap` costs nothing.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from hotlap.core.version import __version__
 
 _HOMES = {
-    "compare_nets": "hotlap.experiment.networks",
+    "compare_nets": "hotlap.notebook",
     "make_vec": "hotlap.envs.vector",
-    "load": "hotlap.record.run",
-    "profile": "hotlap.probe.notebook",
+    "load": "hotlap.notebook",
+    "profile": "hotlap.notebook",
     "StageClock": "hotlap.core.clock",
 }
 __all__ = ["StageClock", "__version__", "compare_nets", "load", "make_vec", "profile"]
@@ -19,9 +21,7 @@ __all__ = ["StageClock", "__version__", "compare_nets", "load", "make_vec", "pro
 if TYPE_CHECKING:
     from hotlap.core.clock import StageClock
     from hotlap.envs.vector import make_vec
-    from hotlap.experiment.networks import compare_nets
-    from hotlap.probe.notebook import profile
-    from hotlap.record.run import load
+    from hotlap.notebook import compare_nets, load, profile
 
 
 def __getattr__(name: str) -> Any:

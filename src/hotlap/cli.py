@@ -9,19 +9,20 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import hotlap
 from hotlap.core.errors import HotlapError, UsageError
-from hotlap.target import flags
-from hotlap.verbs import compare, diagnose, investigate, profile, report, systems, train
-from hotlap.verbs.output import err
+from hotlap.core.text import one_line, printable
+from hotlap.core.version import __version__
+from hotlap.systems.configs import nearest
+from hotlap.verbs import compare, diagnose, flags, gate, investigate, profile, report, sweep, systems, train
+from hotlap.verbs.output import err, say
 
 VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "systems": (systems.Systems, systems.systems),
     "train": (train.Train, train.train),
     "profile": (profile.Profile, profile.profile),
     "compare": (compare.Compare, compare.compare),
-    "sweep": (compare.Sweep, compare.sweep),
-    "gate": (compare.Gate, compare.gate),
+    "sweep": (sweep.Sweep, sweep.sweep),
+    "gate": (gate.Gate, gate.gate),
     "diagnose": (diagnose.Diagnose, diagnose.diagnose),
     "investigate": (investigate.Investigate, investigate.investigate),
     "report": (report.Report, report.report),
@@ -33,7 +34,7 @@ def main() -> None:
     try:
         code = _run(sys.argv[1:])
     except KeyboardInterrupt:
-        err.print("hotlap: interrupted; what was recorded is kept")
+        say("hotlap: interrupted; what was recorded is kept")
         code = 130
     except BrokenPipeError:  # the reader of our output went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -42,8 +43,8 @@ def main() -> None:
         if os.environ.get("HOTLAP_DEBUG"):
             raise
         if details := getattr(error, "details", ""):
-            err.print(details.rstrip(), markup=False, highlight=False, soft_wrap=True)
-        err.print(f"hotlap: {error}", markup=False, highlight=False, soft_wrap=True)
+            err.print(printable(details.rstrip()), markup=False, highlight=False, soft_wrap=True)
+        say(f"hotlap: {one_line(str(error), most=2_000)}")
         code = getattr(error, "exit_code", 2)
     sys.exit(code)
 
@@ -52,11 +53,11 @@ def _run(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         return _help()
     if argv[0] == "--version":
-        print(f"hotlap {hotlap.__version__}")
+        print(f"hotlap {__version__}")
         return 0
     verb, rest = argv[0], argv[1:]
     if verb not in VERBS:
-        raise UsageError(f"unknown verb {verb!r}{flags.nearest(verb, VERBS)}; verbs: {', '.join(VERBS)}")
+        raise UsageError(f"unknown verb {verb!r}{nearest(verb, VERBS)}; verbs: {', '.join(VERBS)}")
     kind, function = VERBS[verb]
     if verb == "profile" and flags.is_script(rest):
         return profile.profile_script(rest)

@@ -1,117 +1,174 @@
-"""Diagnosis: a run's evidence goes through one list of rules, each a small function that knows one cause.
+"""Diagnosis: a run's evidence goes through one list of causes, each with a rule that knows its signs.
 
-A rule returns a finding or nothing. Findings that explain each other are merged, and the rest is ordered by what mending it
-would give. A finding is a suspicion with numbers: `hotlap investigate` runs the experiment that confirms or refutes it.
+A rule gives a suspicion or nothing. Suspicions that explain each other are merged, and the rest is ordered by what fixing it
+would give. A finding is a suspicion in words: `hotlap investigate` runs the experiment that confirms or refutes it.
+
+To add a cause, write its entry in the file of its family, and add it to that file's CAUSES. Another package adds causes by
+the entry point group `hotlap.causes`: each entry point gives a `Cause`, or a tuple of them.
 """
 
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from hotlap.causes import acting, buffers, devices, environments, habits, long_runs, updates, vectors
-from hotlap.causes.catalogue import CAUSES
+from hotlap.causes import (
+    acting,
+    advantages,
+    buffers,
+    devices,
+    environments,
+    habits,
+    long_runs,
+    recipes,
+    threads,
+    updates,
+    vectors,
+)
+from hotlap.causes.cause import NOTHING, Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
-from hotlap.record.finding import NOTHING, Finding
+from hotlap.causes.remedy import Context
+from hotlap.causes.stacks import StackSample
+from hotlap.core import plugins
+from hotlap.core.errors import RecordError
+from hotlap.core.text import one_line
+from hotlap.interventions.intervention import Intervention
+from hotlap.record.diagnosis import Diagnosis
+from hotlap.record.files import SOURCES
+from hotlap.record.finding import Finding
+from hotlap.record.header import Verb
 from hotlap.record.run import Run
 
-Rule = Callable[[Evidence], Finding | None]
+__all__ = [
+    "BUILT_IN",
+    "Catalogue",
+    "Cause",
+    "Context",
+    "Diagnosis",
+    "Evidence",
+    "Finding",
+    "Saved",
+    "StackSample",
+    "Suspicion",
+    "catalogue",
+    "diagnose",
+    "findings",
+    "merge",
+    "remedies",
+]
 
-RULES: dict[str, Rule] = {
-    "env-realtime-throttle": environments.realtime_throttle,
-    "env-render": environments.render,
-    "env-pandas-index": environments.pandas_index,
-    "env-deepcopy": environments.deepcopy,
-    "env-slow-reset": environments.slow_reset,
-    "env-wrapper-tax": environments.wrapper_tax,
-    "env-python-loop": environments.python_loop,
-    "jax-unjitted-step": environments.jax_unjitted,
-    "ipc-payload": vectors.payload,
-    "vec-straggler": vectors.straggler,
-    "subproc-cheap-env": vectors.cheap_env,
-    "env-oversubscribe": vectors.oversubscribe,
-    "serial-heavy-env": vectors.serial_heavy,
-    "actor-learner-cores": vectors.actor_learner,
-    "broadcast-payload": vectors.broadcast,
-    "gpu-tiny-policy": devices.tiny_policy,
-    "batch1-inference": acting.batch1,
-    "grad-in-rollout": acting.grad_in_rollout,
-    "dist-validate": acting.dist_validate,
-    "too-few-envs": acting.too_few_envs,
-    "push-item-sync": buffers.push_item,
-    "deque-sampling": buffers.deque_sampling,
-    "per-python-tree": buffers.python_tree,
-    "sampler-capacity": buffers.sampler_capacity,
-    "list-to-tensor": buffers.list_to_tensor,
-    "replay-swap": buffers.replay_swap,
-    "replay-h2d": buffers.replay_h2d,
-    "gae-loop": buffers.gae_loop,
-    "anomaly-on": updates.anomaly,
-    "recompile-churn": updates.recompile,
-    "compile-unamortized": updates.compile_unamortized,
-    "rnn-seq-loop": updates.rnn_loop,
-    "per-param-loops": updates.param_loops,
-    "float64-data": updates.float64,
-    "tiny-minibatch": updates.tiny_minibatch,
-    "utd-high": updates.utd,
-    "oversized-net": updates.oversized,
-    "launch-bound": devices.launch_bound,
-    "clip-sync": devices.clip_sync,
-    "no-amp-big-net": devices.no_amp,
-    "hidden-sync": devices.hidden_sync,
-    "gpu-sim-numpy": devices.sim_numpy,
-    "cache-flush": devices.cache_flush,
-    "torch-oversubscribe": habits.torch_threads,
-    "cgroup-miscount": habits.cgroup,
-    "cv2-threads": habits.cv2_threads,
-    "gil-locks": habits.gil_locks,
-    "logger-per-step": habits.logger,
-    "eval-dominates": habits.evaluation,
-    "ckpt-replay": habits.checkpoint,
-    "env-state-leak": long_runs.env_leak,
-    "graph-retention": long_runs.graph_retention,
-    "harder-states": long_runs.harder_states,
-    "learning-starts": long_runs.learning_starts,
-    "store-spill": long_runs.store_spill,
-}
-assert RULES.keys() == CAUSES.keys()
+FAMILIES = (
+    environments,
+    vectors,
+    acting,
+    buffers,
+    advantages,
+    updates,
+    recipes,
+    devices,
+    threads,
+    habits,
+    long_runs,
+)
+BUILT_IN: Mapping[str, Cause] = {cause.id: cause for family in FAMILIES for cause in family.CAUSES}
 
 
-def diagnose(run: Run) -> list[Finding]:
-    """The findings of a run, the most promising first; those that are no bug come last."""
-    return findings(Evidence(run))
+@dataclass(frozen=True)
+class Catalogue:
+    """All causes by their ids, in the order in which their rules run; and what is wrong with plugins, a line each."""
+
+    causes: Mapping[str, Cause]
+    problems: tuple[str, ...] = ()
+
+
+def catalogue() -> Catalogue:
+    """hotlap's causes, and those of plugins."""
+    added = plugins.load(plugins.CAUSES, Cause)
+    causes, problems = dict(BUILT_IN), list(added.problems)
+    for name, entry in added.objects.items():
+        for cause in entry if isinstance(entry, tuple) else (entry,):
+            if cause.id in causes:
+                problems.append(f"plugin {name}: the cause {cause.id!r} exists already; the plugin's is left out")
+            else:
+                causes[cause.id] = cause
+    return Catalogue(causes, tuple(problems))
+
+
+# -- findings --
+
+
+def diagnose(run: Run) -> Diagnosis:
+    """The findings of a run, the most promising first; those without a fault come last."""
+    evidence = Evidence(run)
+    found, problems = _find(evidence)
+    profile = evidence.profile
+    return Diagnosis(
+        identity=replace(run.identity, verb=Verb.DIAGNOSE),
+        findings=tuple(found),
+        throughput=profile.throughput,
+        stages=profile.stages,
+        warnings=(*profile.warnings, *problems),
+    )
 
 
 def findings(evidence: Evidence) -> list[Finding]:
+    """Findings by what fixing them would give, the largest first."""
+    return _find(evidence)[0]
+
+
+def _find(evidence: Evidence) -> tuple[list[Finding], list[str]]:
+    """The findings, and what went wrong in plugins."""
+    known = catalogue()
+    problems = list(known.problems)
     if not evidence.samples:
+        return [], problems
+    suspicions: dict[str, Suspicion] = {}
+    for cause in known.causes.values():
+        try:
+            suspicion = cause.rule(evidence)
+        except RecursionError:
+            raise RecordError(f"{evidence.run.path / SOURCES} is damaged: code that is nested too deeply") from None
+        except Exception as error:
+            if cause.id in BUILT_IN:
+                raise
+            problems.append(one_line(f"the plugin's rule for {cause.id} failed: {type(error).__name__}: {error}"))
+            continue
+        if suspicion is not None:
+            suspicions[cause.id] = suspicion
+    merged = merge(suspicions, known.causes)
+    ordered = sorted(merged, key=lambda cause: -suspicions[cause].saved.value)
+    return [replace(known.causes[id].finding(suspicions[id]), merged=merged[id]) for id in ordered], problems
+
+
+def merge(suspicions: Mapping[str, Suspicion], causes: Mapping[str, Cause]) -> dict[str, tuple[str, ...]]:
+    """Suspicions without those that another explains: one of which the other is a sign, with no more to gain than it has.
+
+    What is left, each with the causes that were merged into it.
+    """
+    merged: dict[str, tuple[str, ...]] = dict.fromkeys(suspicions, ())
+    for cause in suspicions:
+        for other in causes[cause].explains:
+            if cause in merged and other in merged and _outweighs(suspicions[cause], suspicions[other]):
+                merged[cause] = (*merged[cause], other, *merged.pop(other))
+    return merged
+
+
+def _outweighs(suspicion: Suspicion, other: Suspicion) -> bool:
+    return other.saved == NOTHING or suspicion.outweighs_all or suspicion.saved.value >= 0.5 * other.saved.value
+
+
+# -- experiments --
+
+
+def remedies(context: Context, finding: Finding) -> list[Intervention]:
+    """Interventions that test a finding, the best first; none where hotlap knows no experiment for it."""
+    cause = catalogue().causes.get(finding.cause)
+    if cause is None or cause.remedies is None:
         return []
-    found = {cause: finding for cause, rule in RULES.items() if (finding := rule(evidence)) is not None}
-    return sorted(_merged(found), key=lambda finding: -finding.saved.value)
-
-
-def _merged(found: dict[str, Finding]) -> list[Finding]:
-    """Findings without those that another explains: one of which the other is a sign, with no more to gain than it has."""
-    merged = dict(found)
-    for cause in found:
-        for other in CAUSES[cause].explains:
-            if cause in merged and other in merged and _outweighs(merged[cause], merged[other]):
-                merged[cause] = merged[cause].explain(merged.pop(other))
-    return list(merged.values())
-
-
-def _outweighs(finding: Finding, other: Finding) -> bool:
-    if other.saved == NOTHING or finding.numbers.get("heavy"):
-        return True
-    return finding.saved.value >= 0.5 * other.saved.value
-
-
-def document(run: Run) -> dict[str, Any]:
-    """Findings as plain data."""
-    evidence = Evidence(run)
-    return {
-        "schema": "hotlap.diagnose/1",
-        **run.facts(),
-        "verb": "diagnose",
-        "findings": [finding.document() for finding in findings(evidence)],
-        "throughput": evidence.doc["throughput"],
-        "stages": evidence.doc["stages"],
-        "warnings": evidence.doc["warnings"],
-    }
+    try:
+        interventions = cause.remedies(context, finding)
+    except Exception as error:
+        if cause.id in BUILT_IN:
+            raise
+        warnings.warn(one_line(f"the plugin's experiments for {cause.id} failed: {error}"), stacklevel=2)
+        return []
+    return [one for one in interventions if one.config] if context.evidence.is_system else interventions

@@ -1,86 +1,178 @@
-"""Rules about choosing actions."""
+"""How actions are chosen."""
 
-from hotlap.causes.evidence import Evidence, Frame, Look
+from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.evidence import Evidence
+from hotlap.causes.remedy import Context, environment, switch
+from hotlap.causes.stacks import Frame, StackSample
 from hotlap.core import stages, units
 from hotlap.core.counts import FORWARDS, GRADIENT_FORWARDS
 from hotlap.core.paths import ACT, LOSS, STEP, STORE
-from hotlap.record.finding import Finding, Saved
+from hotlap.interventions import rewrite
+from hotlap.interventions.intervention import Intervention
+from hotlap.record.finding import Finding
 
 MANY = 32  # environments from which a call of a small network is well used
+SMALL = 1_000_000  # parameters below which a network may be too small for a GPU
 
 
-def batch1(e: Evidence) -> Finding | None:
+def _acting(stack: StackSample) -> bool:
+    return stack.stage == ACT
+
+
+def tiny_policy(e: Evidence) -> Suspicion | None:
+    """A network below a million parameters on a GPU that is idle for most of the time."""
+    busy, share = e.gpu_busy, e.inclusive_share(stages.UPDATE) + e.inclusive_share(ACT)
+    if busy is None or busy > 0.3 or e.parameters > SMALL or e.minibatch > 1024 or share < 0.2:
+        return None
+    evidence = f"The GPU is busy for {units.share(busy)} of the time; {e.parameters:,} parameters take {units.share(share)}."
+    return Suspicion(LOSS, (evidence,), Saved(0.5 * share, 0.05 * share, 0.8 * share))
+
+
+def on_cpu(c: Context, f: Finding) -> list[Intervention]:
+    return [environment("on the CPU", CUDA_VISIBLE_DEVICES="")]
+
+
+TINY_POLICY = Cause(
+    id="gpu-tiny-policy",
+    title="the network is too small for the GPU: copies and launches take longer than its arithmetic",
+    fix="train on the CPU",
+    rule=tiny_policy,
+    confirm="the whole loop on the CPU",
+    remedies=on_cpu,
+    sources=("araffin/sbx#35", "DLR-RM/stable-baselines3#2012"),
+    explains=("launch-bound", "hidden-sync"),
+)
+
+
+def batch1(e: Evidence) -> Suspicion | None:
     """Several environments, and one call of the network, on one row, for each step of each."""
-    share = e.own_share(ACT)
-    calls = e.counters.get("act_calls_per_env_step") or 0.0
-    batch = e.counters.get("act_batch") or 0.0
-    if round(batch) in {net["inputs"] for net in e.facts.get("nets", [])}:
+    share = e.exclusive_share(ACT)
+    calls, batch = e.counters.act_calls_per_env_step or 0.0, e.counters.act_batch or 0.0
+    if round(batch) in {net.inputs for net in e.nets}:
         batch = 1.0  # one row, without an axis for rows
     if e.num_envs < 2 or calls < 0.7 or batch > 1.5 or share < 0.08:
         return None
     part = 1 - 1 / e.num_envs
-    said = (
+    evidence = (
         f"{e.num_envs} environments, and the network runs {calls:.2f} times per step of one, on {batch:.0f} row at a time; "
-        f"acting takes {units.share(share)} of the time.",
+        f"acting takes {units.share(share)} of the time."
     )
-    acting = lambda look: look.stage == ACT  # noqa: E731
-    return Finding("batch1-inference", ACT, said, Saved(share * part * 0.92, share * part * 0.6, share * part), e.where(acting))
+    return Suspicion(ACT, (evidence,), Saved(share * part * 0.92, share * part * 0.6, share * part), e.where(_acting))
 
 
-def grad_in_rollout(e: Evidence) -> Finding | None:
+BATCH1 = Cause(
+    id="batch1-inference",
+    title="the network runs once per environment",
+    fix="collect the observations of all environments, and run it once",
+    rule=batch1,
+    sources=("entity-neural-network/incubator#15", "AgileRL/AgileRL#620"),
+    explains=("too-few-envs", "grad-in-rollout", "list-to-tensor"),
+)
+
+
+def grad_in_rollout(e: Evidence) -> Suspicion | None:
     """Passes that choose actions build graphs, and the loss runs the network again."""
-    share = e.own_share(ACT)
-    built, all_of_them = e.count(f"{GRADIENT_FORWARDS}@{ACT}"), e.act_calls
-    if not all_of_them or built < 0.5 * all_of_them or share < 0.05:
+    share = e.exclusive_share(ACT)
+    built, passes = e.count(f"{GRADIENT_FORWARDS}@{ACT}"), e.act_calls
+    if not passes or built < 0.5 * passes or share < 0.05:
         return None
     if not e.count(f"{FORWARDS}@{LOSS}"):  # the graph of acting is what it learns from
         return None
-    said = (
-        f"{units.share(built / all_of_them)} of the passes that choose actions built a graph; acting takes "
-        f"{units.share(share)} of the time, and the loss runs the network again.",
+    evidence = (
+        f"{units.share(built / passes)} of the passes that choose actions built a graph; acting takes "
+        f"{units.share(share)} of the time, and the loss runs the network again."
     )
-    acting = lambda look: look.stage == ACT  # noqa: E731
-    where = e.where(acting, lambda look: _calls_network(e, look))
-    return Finding("grad-in-rollout", ACT, said, Saved(0.3 * share, 0.1 * share, 0.55 * share), where)
+    where = e.where(_acting, lambda stack: _calls_network(e, stack))
+    return Suspicion(ACT, (evidence,), Saved(0.3 * share, 0.1 * share, 0.55 * share), where)
 
 
-def _calls_network(e: Evidence, look: Look) -> Frame | None:
-    """The innermost line of the user's code that acts and does not learn: not inside the network, which does both."""
-    for frame in reversed(look.frames):
-        if frame.own and frame.name != "forward" and (frame.file, frame.line) not in e.learning_lines:
+def _calls_network(e: Evidence, stack: StackSample) -> Frame | None:
+    """The innermost line of user code that acts and does not learn: not inside the network, which does both."""
+    for frame in reversed(stack.frames):
+        if frame.user and frame.name != "forward" and (frame.file, frame.line) not in e.learning_lines:
             return frame
     return None
 
 
-def dist_validate(e: Evidence) -> Finding | None:
-    """Samples inside the checks of torch.distributions."""
+def without_grad(c: Context, f: Finding) -> list[Intervention]:
+    return c.edited(f, "acting without gradients", rewrite.no_grad)
 
-    def checking(look: Look) -> bool:
+
+GRAD_IN_ROLLOUT = Cause(
+    id="grad-in-rollout",
+    title="acting builds graphs for gradients that nobody takes",
+    fix="act under torch.inference_mode() or torch.no_grad()",
+    rule=grad_in_rollout,
+    confirm="act without gradients",
+    remedies=without_grad,
+    sources=("kengz/SLM-Lab#314", "ray-project/ray#6962"),
+)
+
+
+def dist_validate(e: Evidence) -> Suspicion | None:
+    """Stack samples inside the checks of torch.distributions."""
+
+    def checking(stack: StackSample) -> bool:
         return any(
             (frame.file.endswith("distributions/distribution.py") and frame.name in ("__init__", "_validate_sample"))
             or frame.file.endswith("distributions/constraints.py")
-            for frame in look.frames
+            for frame in stack.frames
         )
 
     share = e.time_in(checking)
     if share < 0.03:
         return None
-    said = (f"Checks of distributions' arguments took {units.share(share)} of the time.",)
-    return Finding("dist-validate", ACT, said, e.seen(share, 0.8, 1.0), e.where(checking))
+    evidence = f"Checks of distributions' arguments took {units.share(share)} of the time."
+    return Suspicion(ACT, (evidence,), e.seen(share, 0.8, 1.0), e.where(checking))
 
 
-def too_few_envs(e: Evidence) -> Finding | None:
+def without_checks(c: Context, f: Finding) -> list[Intervention]:
+    title = "distributions do not check"
+    return c.edited_all(title, rewrite.validate_off)[:1] or [switch(title, "validate-off")]
+
+
+DIST_VALIDATE = Cause(
+    id="dist-validate",
+    title="distributions check their arguments each time they are made",
+    fix="torch.distributions.Distribution.set_default_validate_args(False)",
+    rule=dist_validate,
+    confirm="checks off",
+    remedies=without_checks,
+    sources=("ray-project/ray#50440", "pytorch/pytorch#48743"),
+)
+
+
+def too_few_envs(e: Evidence) -> Suspicion | None:
     """One call of the network serves few environments, and acting takes much of the time."""
     if not e.act_calls or e.envs_per_call >= 8 or e.num_envs >= 8:
         return None
-    share = e.own_share(ACT, STORE, stages.COLLECT, stages.UNATTRIBUTED)
+    share = e.exclusive_share(ACT, STORE, stages.COLLECT, stages.UNATTRIBUTED)
     n = max(e.envs_per_call, 1.0)
-    part, stepping = 1 - n / MANY, e.own_share(STEP)  # of a step, what a vector does once per call goes away too
+    part, stepping = 1 - n / MANY, e.exclusive_share(STEP)  # of a step, what a vector does once per call goes away too
     saved = Saved((share * 0.95 + 0.5 * stepping) * part, share * part * 0.7, (share + 0.9 * stepping) * part)
     if share * part < 0.15:
         return None
-    said = (
+    evidence = (
         f"One call of the network serves {n:.0f} environment{'s' if n > 1.5 else ''}; acting and storing take "
-        f"{units.share(share)} of the time, whatever the number of environments.",
+        f"{units.share(share)} of the time, whatever the number of environments."
     )
-    return Finding("too-few-envs", ACT, said, saved, numbers={"num_envs": e.num_envs})
+    return Suspicion(ACT, (evidence,), saved, parameters={"num_envs": float(e.num_envs)})
+
+
+def more_envs(c: Context, f: Finding) -> list[Intervention]:
+    old = int(f.parameters.get("num_envs", 1))
+    return c.scaled(r"num_envs|n_envs|num_env|n_env", old, min(32, max(8, old * 16)))
+
+
+TOO_FEW_ENVS = Cause(
+    id="too-few-envs",
+    title="each call of the network and of the loop serves very few environments",
+    fix="more environments per call",
+    rule=too_few_envs,
+    confirm="more environments",
+    remedies=more_envs,
+    sources=("alex-petrenko/sample-factory#29",),
+    changes_learning=True,
+)
+
+CAUSES = (TINY_POLICY, BATCH1, GRAD_IN_ROLLOUT, DIST_VALIDATE, TOO_FEW_ENVS)

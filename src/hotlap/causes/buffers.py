@@ -1,50 +1,25 @@
-"""Rules about storing experience, drawing it again, and turning it into targets."""
+"""How experience is stored and drawn again."""
 
 import ast
 import re
 from collections.abc import Sequence
 
-from hotlap.causes.evidence import Evidence, Frame, Look
+from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.evidence import Evidence
+from hotlap.causes.remedy import Context, recorded
+from hotlap.causes.stacks import Frame, StackSample
 from hotlap.core import stages, units
+from hotlap.core.counts import ENV_STEPS, UPDATES
 from hotlap.core.paths import STORE
-from hotlap.record.finding import Finding, Saved
+from hotlap.interventions import batching, rewrite
+from hotlap.interventions.intervention import Intervention
+from hotlap.record.finding import Finding
+from hotlap.record.lines import TRACED
 
 _READS = re.compile(r"\.(item|numpy|cpu|tolist|clone)\(\)|\bint\(|\bfloat\(|\bbool\(")
 _TENSORS = re.compile(r"\b(torch\.)?(tensor|as_tensor|Tensor|FloatTensor|LongTensor|stack)\(")
 _TREE = re.compile(r"tree|prior|propagat|retriev|segment|sum_?tree", re.IGNORECASE)
-
-
-def push_item(e: Evidence) -> Finding | None:
-    """Samples in a loop over environments that stores, or reads numbers out of tensors."""
-    if e.num_envs < 2:
-        return None
-
-    def pushing(look: Look) -> bool:
-        if look.stage not in (STORE, stages.SAMPLE):  # where updates follow at once, only the code tells the two apart
-            return False
-        own = [frame for frame in look.frames if frame.own]
-        for place, frame in enumerate(own):
-            if (loop := _inner_loop(e, own[: place + 1])) is not None:
-                reads = bool(_READS.search(e.codes[frame.file].source(loop)))
-                alone = len(e.loops(frame)) < 2  # then it may as well run over the fields of a transition
-                if (reads and (not alone or _over_rows(loop))) or (look.stage == STORE and not alone):
-                    return True
-        return False
-
-    share = e.time_in(pushing)
-    if share < 0.05:
-        return None
-    reads = e.counters.get("syncs_by_stage", {}).get(STORE, 0.0)
-    traced = sum(s.counts.get("env_steps", 0) for s in e.run.phase("traced"))
-    said = [f"Storing transitions one by one took {units.share(share)} of the time ({e.num_envs} environments)."]
-    if traced and reads:
-        said.append(f"It reads {reads / traced:.1f} numbers out of tensors per environment step.")
-    return Finding("push-item-sync", STORE, tuple(said), e.seen(share, 0.75, 1.0, 0.92), e.where(pushing))
-
-
-def _over_rows(loop: ast.AST) -> bool:
-    """Whether a loop runs over the rows of something, rather than over its fields."""
-    return isinstance(loop, ast.For) and bool(re.search(r"\b(range|zip|enumerate)\(", ast.unparse(loop.iter)))
+_CAPACITY = r"buffer_?size|capacity|replay_?size|memory_?size|max_?len"
 
 
 def _inner_loop(e: Evidence, frames: Sequence[Frame]) -> ast.AST | None:
@@ -59,28 +34,81 @@ def _inner_loop(e: Evidence, frames: Sequence[Frame]) -> ast.AST | None:
     return None if ".step(" in e.codes[frame.file].source(loops[-1]) else loops[-1]  # that is the loop over steps
 
 
-def deque_sampling(e: Evidence) -> Finding | None:
-    """Samples in `random.sample`, or in lines that index a deque, before updates."""
+def push_item(e: Evidence) -> Suspicion | None:
+    """Stack samples in a loop over environments that stores, or reads numbers out of tensors."""
+    if e.num_envs < 2:
+        return None
 
-    def drawing(look: Look) -> bool:
-        return look.stage in (stages.SAMPLE, "") and (
-            any(frame.file.endswith("random.py") and frame.name in ("sample", "choices") for frame in look.frames)
-            or "random.sample(" in e.code(look.users)
-            or _indexes_deque(e, look)
+    def pushing(stack: StackSample) -> bool:
+        if stack.stage not in (STORE, stages.SAMPLE):  # where updates follow at once, only the code tells the two apart
+            return False
+        frames = [frame for frame in stack.frames if frame.user]
+        for place, frame in enumerate(frames):
+            if (loop := _inner_loop(e, frames[: place + 1])) is not None:
+                reads = bool(_READS.search(e.codes[frame.file].source(loop)))
+                alone = len(e.loops(frame)) < 2  # then it may as well run over the fields of a transition
+                if (reads and (not alone or _over_rows(loop))) or (stack.stage == STORE and not alone):
+                    return True
+        return False
+
+    share = e.time_in(pushing)
+    if share < 0.05:
+        return None
+    evidence = [f"Storing transitions one by one took {units.share(share)} of the time ({e.num_envs} environments)."]
+    reads = e.counters.syncs_by_stage.get(STORE, 0.0)
+    steps = sum(sample.counts.get(ENV_STEPS, 0) for sample in e.run.phase(TRACED))
+    if steps and reads:
+        evidence.append(f"It reads {reads / steps:.1f} numbers out of tensors per environment step.")
+    return Suspicion(STORE, tuple(evidence), e.seen(share, 0.75, 1.0, 0.92), e.where(pushing))
+
+
+def _over_rows(loop: ast.AST) -> bool:
+    """Whether a loop runs over the rows of something, rather than over its fields."""
+    return isinstance(loop, ast.For) and bool(re.search(r"\b(range|zip|enumerate)\(", ast.unparse(loop.iter)))
+
+
+def batched_pushes(c: Context, f: Finding) -> list[Intervention]:
+    return [
+        *c.edited(f, "transitions stored in one go", batching.batched_pushes),
+        *c.edited(f, "numbers read in one go before the loop", rewrite.hoisted_items),
+        *c.edited(f, "the loop skipped", rewrite.skipped_loop, upper_bound=True),
+    ]
+
+
+PUSH_ITEM = Cause(
+    id="push-item-sync",
+    title="transitions are stored one by one, each number read out of a tensor by itself",
+    fix="copy the whole batch once per vector step, into arrays",
+    rule=push_item,
+    confirm="one batched copy",
+    remedies=batched_pushes,
+    sources=("TorchTrade/torchtrade#27", "S3"),
+    explains=("hidden-sync",),
+)
+
+
+def deque_sampling(e: Evidence) -> Suspicion | None:
+    """Stack samples in `random.sample`, or in lines that index a deque, before updates."""
+
+    def drawing(stack: StackSample) -> bool:
+        return stack.stage in (stages.SAMPLE, "") and (
+            any(frame.file.endswith("random.py") and frame.name in ("sample", "choices") for frame in stack.frames)
+            or "random.sample(" in e.code(stack.user_frame)
+            or _indexes_deque(e, stack)
         )
 
     if (share := e.time_in(drawing)) < 0.05:
         return None
-    share = max(share, 0.95 * e.own_share(stages.SAMPLE))  # picking elements out of a list goes with it
-    said = [f"Drawing batches took {units.share(share)} of the time, element by element."]
-    if (grown := e.growth((stages.SAMPLE,), "updates")) > 1.15:
-        said.append(f"It grew {grown:.1f} times during the run.")
-    return Finding("deque-sampling", stages.SAMPLE, tuple(said), e.seen(share, 0.7, 1.0, 0.88), e.where(drawing))
+    share = max(share, 0.95 * e.exclusive_share(stages.SAMPLE))  # picking elements out of a list goes with it
+    evidence = [f"Drawing batches took {units.share(share)} of the time, element by element."]
+    if (grown := e.growth((stages.SAMPLE,), UPDATES)) > 1.15:
+        evidence.append(f"It grew {grown:.1f} times during the run.")
+    return Suspicion(stages.SAMPLE, tuple(evidence), e.seen(share, 0.7, 1.0, 0.88), e.where(drawing))
 
 
-def _indexes_deque(e: Evidence, look: Look) -> bool:
+def _indexes_deque(e: Evidence, stack: StackSample) -> bool:
     """Whether the line takes elements of something that its file makes as a deque."""
-    frame = look.users
+    frame = stack.user_frame
     if frame is None or frame.file not in e.codes:
         return False
     code = e.codes[frame.file]
@@ -93,115 +121,181 @@ def _indexes_deque(e: Evidence, look: Look) -> bool:
     return any(f"{name}[" in code.line(frame.line) for name in names)
 
 
-def python_tree(e: Evidence) -> Finding | None:
-    """Samples in loops or recursions of functions that deal with trees or priorities, called for one element at a time."""
+DEQUE_SAMPLING = Cause(
+    id="deque-sampling",
+    title="sampling walks through a deque, or draws without replacement from a huge range",
+    fix="a ring of arrays, and random indices drawn in one call",
+    rule=deque_sampling,
+    confirm="return recorded batches",
+    remedies=recorded,
+    sources=("chainer/chainerrl#131", "sdpkjc/abcdrl#31"),
+    explains=("list-to-tensor", "sampler-capacity"),
+)
 
-    def walking(look: Look) -> bool:
-        if look.stage.startswith("collect/env"):
+
+def python_tree(e: Evidence) -> Suspicion | None:
+    """Stack samples in loops or recursions of functions about trees or priorities, called for one element at a time."""
+
+    def walking(stack: StackSample) -> bool:
+        if stack.stage.startswith("collect/env"):
             return False
-        own = [frame for frame in look.frames if frame.own]
-        for place, frame in enumerate(own):
-            walks = _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(look))
-            if walks and any(_inner_loop(e, own[:i]) for i in range(1, place + 1)):  # once for each element of a batch
+        frames = [frame for frame in stack.frames if frame.user]
+        for place, frame in enumerate(frames):
+            walks = _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(stack))
+            if walks and any(_inner_loop(e, frames[:i]) for i in range(1, place + 1)):  # once for each element of a batch
                 return True
         return False
 
     share = e.time_in(walking)
     if share < 0.05:
         return None
-    said = (f"Walking a tree of priorities in Python took {units.share(share)} of the time.",)
-    return Finding("per-python-tree", stages.SAMPLE, said, e.seen(share, 0.7, 0.97, 0.85), e.where(walking))
+    evidence = f"Walking a tree of priorities in Python took {units.share(share)} of the time."
+    return Suspicion(stages.SAMPLE, (evidence,), e.seen(share, 0.7, 0.97, 0.85), e.where(walking))
 
 
 def _class_name(e: Evidence, frame: Frame) -> str:
     code = e.codes.get(frame.file)
-    found = code.class_of(frame.line) if code else None
-    return f" {found.name}" if found else ""
+    owner = code.class_of(frame.line) if code else None
+    return f" {owner.name}" if owner else ""
 
 
-def _recurses(look: Look) -> bool:
-    names = [(frame.file, frame.name) for frame in look.frames if frame.own]
+def _recurses(stack: StackSample) -> bool:
+    names = [(frame.file, frame.name) for frame in stack.frames if frame.user]
     return len(set(names)) < len(names)
 
 
-def sampler_capacity(e: Evidence) -> Finding | None:
+PYTHON_TREE = Cause(
+    id="per-python-tree",
+    title="priorities live in a tree that Python walks node by node",
+    fix="a tree in an array, updated and searched for the whole batch at once",
+    rule=python_tree,
+    confirm="return recorded draws",
+    remedies=recorded,
+    sources=("Kaixhin/Rainbow#74",),
+    explains=("sampler-capacity", "list-to-tensor", "deque-sampling"),
+)
+
+
+def sampler_capacity(e: Evidence) -> Suspicion | None:
     """Drawing a batch takes longer and longer."""
-    share, grown = e.own_share(stages.SAMPLE), e.growth((stages.SAMPLE,), "updates")
+    share, grown = e.exclusive_share(stages.SAMPLE), e.growth((stages.SAMPLE,), UPDATES)
     if share < 0.1 or grown < 1.3:
         return None
-    said = (f"Drawing a batch takes {units.share(share)} of the time, {grown:.1f} times what it took at the start.",)
+    evidence = f"Drawing a batch takes {units.share(share)} of the time, {grown:.1f} times what it took at the start."
     part = 1 - 1 / grown
-    return Finding("sampler-capacity", stages.SAMPLE, said, Saved(share * (part + 1) / 2, share * part / 2, share))
+    return Suspicion(stages.SAMPLE, (evidence,), Saved(share * (part + 1) / 2, share * part / 2, share))
 
 
-def list_to_tensor(e: Evidence) -> Finding | None:
-    """Samples in lines that make a tensor of a list."""
+def small_buffer(c: Context, f: Finding) -> list[Intervention]:
+    """It tells whether the buffer's size costs; it is no fix, because it forgets what was learned from."""
+    return c.divided(_CAPACITY, 100, "a hundredth of the buffer", upper_bound=True)
 
-    def making(look: Look) -> bool:
-        innermost = look.frames[-1] if look.frames else None
-        return innermost is not None and innermost.own and _from_list(e, innermost)
+
+SAMPLER_CAPACITY = Cause(
+    id="sampler-capacity",
+    title="drawing a batch takes longer the fuller the buffer is",
+    fix="a sampler that does not scan its storage, or a newer version of it",
+    rule=sampler_capacity,
+    confirm="a hundredth of the buffer",
+    remedies=small_buffer,
+    sources=("pytorch/rl#2669",),
+)
+
+
+def list_to_tensor(e: Evidence) -> Suspicion | None:
+    """Stack samples in lines that make a tensor of a list."""
+
+    def making(stack: StackSample) -> bool:
+        innermost = stack.frames[-1] if stack.frames else None
+        return innermost is not None and innermost.user and _from_list(e, innermost)
 
     share = e.time_in(making)
     if share < 0.05:
         return None
-    said = (f"Making tensors from lists took {units.share(share)} of the time.",)
-    return Finding("list-to-tensor", stages.SAMPLE, said, e.seen(share, 0.5, 0.95, 0.78), e.where(making))
+    evidence = f"Making tensors from lists took {units.share(share)} of the time."
+    return Suspicion(stages.SAMPLE, (evidence,), e.seen(share, 0.5, 0.95, 0.78), e.where(making))
 
 
 def _from_list(e: Evidence, frame: Frame) -> bool:
     """Whether a line makes a tensor of something that is no plain array: a list, a comprehension, a column of a batch."""
     code = e.codes.get(frame.file)
     statement = code.statement(frame.line) if code else None
-    if code is None or statement is None:
-        return False
-    if isinstance(statement, ast.For | ast.While | ast.If | ast.With | ast.FunctionDef | ast.ClassDef):
+    if statement is None or isinstance(statement, ast.For | ast.While | ast.If | ast.With | ast.FunctionDef | ast.ClassDef):
         return False
     for node in ast.walk(statement):
         if isinstance(node, ast.Call) and _TENSORS.match(ast.unparse(node.func) + "(") and node.args:
             made_of = node.args[0]
-            if isinstance(
-                made_of, ast.List | ast.ListComp | ast.Tuple | ast.Name | ast.Call | ast.Subscript
-            ) and "np." not in ast.unparse(made_of):
+            listed = isinstance(made_of, ast.List | ast.ListComp | ast.Tuple | ast.Name | ast.Call | ast.Subscript)
+            if listed and "np." not in ast.unparse(made_of):
                 return ast.unparse(node.func) != "torch.stack"
     return False
 
 
-def replay_swap(e: Evidence) -> Finding | None:
-    """Pages come from the disk, and memory is nearly full."""
-    faults, peak = e.counters.get("disk_faults_per_s") or 0.0, e.doc["memory"]["peak_bytes"]
-    memory = float(e.machine.get("memory_limit") or e.machine.get("memory") or 0)
-    if faults < 50 or (memory and peak < 0.7 * memory):
+def arrays_first(c: Context, f: Finding) -> list[Intervention]:
+    return c.edited(f, "lists become arrays first", rewrite.stacked_tensor)
+
+
+LIST_TO_TENSOR = Cause(
+    id="list-to-tensor",
+    title="tensors are made from lists of arrays, element by element",
+    fix="np.stack or np.asarray first, then torch.from_numpy",
+    rule=list_to_tensor,
+    confirm="stack the arrays first",
+    remedies=arrays_first,
+    sources=("facebook/Ax#4798", "pfnet/pfrl#189"),
+)
+
+
+def replay_swap(e: Evidence) -> Suspicion | None:
+    """Pages come from the disk, and memory is nearly as full as the machine or the container allows."""
+    faults, peak, limit = e.counters.disk_faults_per_s, e.profile.memory.peak_bytes, e.machine.memory_limit
+    if faults < 50 or (limit and peak < 0.7 * limit):
         return None
-    share = e.own_share(STORE, stages.SAMPLE)
-    said = (f"{faults:.0f} pages per second come from the disk; memory peaks at {units.size(peak)} of {units.size(memory)}.",)
-    return Finding("replay-swap", stages.SAMPLE, said, Saved(0.5 * share, 0.1 * share, share))
+    share = e.exclusive_share(STORE, stages.SAMPLE)
+    evidence = f"{faults:.0f} pages per second come from the disk; memory peaks at {units.size(peak)} of {units.size(limit)}."
+    return Suspicion(stages.SAMPLE, (evidence,), Saved(0.5 * share, 0.1 * share, share))
 
 
-def replay_h2d(e: Evidence) -> Finding | None:
+def smaller_buffer(c: Context, f: Finding) -> list[Intervention]:
+    return c.divided(_CAPACITY, 4, "a quarter of the buffer")
+
+
+REPLAY_SWAP = Cause(
+    id="replay-swap",
+    title="the replay buffer does not fit into memory",
+    fix="uint8 observations, each frame once, a smaller buffer",
+    rule=replay_swap,
+    confirm="a quarter of the buffer",
+    remedies=smaller_buffer,
+    sources=("rail-berkeley/softlearning#65",),
+    changes_learning=True,
+)
+
+
+def replay_h2d(e: Evidence) -> Suspicion | None:
     """Copies to the device while batches are drawn."""
     path = f"{stages.SAMPLE}/{stages.TRANSFER}"
-    share = e.own_share(path)
+    share = e.exclusive_share(path)
     if share < 0.03:
         return None
-    said = (f"Copying batches to the device took {units.share(share)} of the time.",)
-    return Finding("replay-h2d", path, said, e.saved(share, 0.4, 1.0))
+    evidence = f"Copying batches to the device took {units.share(share)} of the time."
+    return Suspicion(path, (evidence,), e.saved(share, 0.4, 1.0))
 
 
-def gae_loop(e: Evidence) -> Finding | None:
-    """Samples in a loop that runs backwards over the steps of a rollout."""
+REPLAY_H2D = Cause(
+    id="replay-h2d",
+    title="every batch is copied to the GPU when it is needed",
+    fix="keep the buffer on the device, or copy the next batch while this one is used",
+    rule=replay_h2d,
+    sources=("laboroai/border#44", "cpnota/autonomous-learning-library#186"),
+)
 
-    def backwards(look: Look) -> bool:
-        return any(frame.own and any(_is_backwards(loop) for loop in e.loops(frame)) for frame in look.frames)
-
-    share = e.time_in(backwards)
-    if share < 0.05:
-        return None
-    said = (f"A loop backwards over the rollout's steps took {units.share(share)} of the time.",)
-    return Finding("gae-loop", stages.ADVANTAGE, said, e.seen(share, 0.7, 1.0, 0.92), e.where(backwards))
-
-
-def _is_backwards(loop: object) -> bool:
-    if not isinstance(loop, ast.For):
-        return False
-    over = ast.unparse(loop.iter)
-    return over.startswith("reversed(") or bool(re.match(r"range\(.+, -1, -1\)", over))
+CAUSES = (
+    PUSH_ITEM,
+    DEQUE_SAMPLING,
+    PYTHON_TREE,
+    SAMPLER_CAPACITY,
+    LIST_TO_TENSOR,
+    REPLAY_SWAP,
+    REPLAY_H2D,
+)

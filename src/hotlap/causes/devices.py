@@ -1,92 +1,171 @@
-"""Rules about GPUs: launches, copies, waiting. Without a GPU they have nothing to say."""
+"""GPUs: launches, copies, waiting. Without a GPU these rules have nothing to say, except about flushed caches."""
 
-from hotlap.causes.evidence import Evidence, Look
+from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.evidence import Evidence
+from hotlap.causes.remedy import Context, switch
+from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
+from hotlap.core.counts import UPDATES
 from hotlap.core.paths import ACT, LOSS, OPTIMIZER
-from hotlap.record.finding import Finding, Saved
-
-SMALL = 1_000_000  # parameters below which a network may be too small for a GPU
-
-
-def _busy(e: Evidence) -> float | None:
-    busy = e.doc.get("gpu_busy")
-    return float(busy) if busy is not None and e.device == "cuda" else None
+from hotlap.interventions import rewrite
+from hotlap.interventions.code import Code
+from hotlap.interventions.edit import Edits
+from hotlap.interventions.intervention import Intervention
+from hotlap.record.finding import Finding
+from hotlap.record.lines import TRACED
 
 
-def _neural(e: Evidence) -> float:
-    return e.share(stages.UPDATE) + e.share(ACT)
-
-
-def tiny_policy(e: Evidence) -> Finding | None:
-    """A network below a million parameters on a GPU that is idle for most of the time."""
-    busy, share = _busy(e), _neural(e)
-    if busy is None or busy > 0.3 or e.parameters > SMALL or (e.minibatch or 0) > 1024 or share < 0.2:
-        return None
-    said = (f"The GPU is busy for {units.share(busy)} of the time; {e.parameters:,} parameters take {units.share(share)}.",)
-    return Finding("gpu-tiny-policy", LOSS, said, Saved(0.5 * share, 0.05 * share, 0.8 * share))
-
-
-def launch_bound(e: Evidence) -> Finding | None:
+def launch_bound(e: Evidence) -> Suspicion | None:
     """Updates take long while the GPU is idle."""
-    busy, share = _busy(e), e.share(stages.UPDATE)
+    busy, share = e.gpu_busy, e.inclusive_share(stages.UPDATE)
     if busy is None or busy > 0.5 or share < 0.2:
         return None
-    said = (f"The GPU is busy for {units.share(busy)} of the time, while updates take {units.share(share)}.",)
-    return Finding("launch-bound", LOSS, said, Saved(share * (1 - busy) * 0.6, share * 0.1, share * (1 - busy)))
+    evidence = f"The GPU is busy for {units.share(busy)} of the time, while updates take {units.share(share)}."
+    return Suspicion(LOSS, (evidence,), Saved(share * (1 - busy) * 0.6, share * 0.1, share * (1 - busy)))
 
 
-def clip_sync(e: Evidence) -> Finding | None:
-    """Samples in clipping, which waits for the GPU."""
+def compiled(c: Context, f: Finding) -> list[Intervention]:
+    return [switch("networks compiled", "compile"), switch("fused optimizers", "foreach", fused=True)]
 
-    def clipping(look: Look) -> bool:
-        return any(frame.name.startswith("clip_grad") for frame in look.frames)
+
+LAUNCH_BOUND = Cause(
+    id="launch-bound",
+    title="the GPU waits for Python to launch its kernels",
+    fix="CUDA graphs, or torch.compile with mode reduce-overhead",
+    rule=launch_bound,
+    confirm="torch.compile",
+    remedies=compiled,
+    sources=("pytorch-labs/LeanRL", "meta-pytorch/LeanRL#2", "pytorch/rl#4216"),
+)
+
+
+def clip_sync(e: Evidence) -> Suspicion | None:
+    """Stack samples in clipping, which waits for the GPU."""
+
+    def clipping(stack: StackSample) -> bool:
+        return any(frame.name.startswith("clip_grad") for frame in stack.frames)
 
     share = e.time_in(clipping)
-    if e.device != "cuda" or share < 0.05 or not e.counters.get("syncs_by_stage", {}).get(OPTIMIZER):
+    if not e.on_gpu or share < 0.05 or not e.counters.syncs_by_stage.get(OPTIMIZER):
         return None
-    said = (f"Clipping gradients took {units.share(share)} of the time, waiting for the GPU.",)
-    return Finding("clip-sync", OPTIMIZER, said, e.seen(share, 0.2, 0.9), e.where(clipping))
+    evidence = f"Clipping gradients took {units.share(share)} of the time, waiting for the GPU."
+    return Suspicion(OPTIMIZER, (evidence,), e.seen(share, 0.2, 0.9), e.where(clipping))
 
 
-def no_amp(e: Evidence) -> Finding | None:
+def without_clipping(c: Context, f: Finding) -> list[Intervention]:
+    def edit(code: Code, line: int) -> Edits:
+        return rewrite.left_out(code, line) if "clip_grad" in code.line(line) else []  # it may be a framework that clips
+
+    return c.edited(f, "gradients are not clipped", edit, upper_bound=True, changes_learning=True)
+
+
+CLIP_SYNC = Cause(
+    id="clip-sync",
+    title="clipping gradients makes the host wait for the GPU",
+    fix="a newer torch, clip_grad_norm_(..., error_if_nonfinite=False)",
+    rule=clip_sync,
+    confirm="clipping off",
+    remedies=without_clipping,
+    sources=("pytorch/pytorch#60691",),
+)
+
+
+def no_amp(e: Evidence) -> Suspicion | None:
     """The GPU is busy, in float32."""
-    busy, share = _busy(e), _neural(e)
-    if busy is None or busy < 0.8 or e.torch.get("matmul") != "highest":
+    busy, share = e.gpu_busy, e.inclusive_share(stages.UPDATE) + e.inclusive_share(ACT)
+    if busy is None or busy < 0.8 or e.torch is None or e.torch.matmul != "highest":
         return None
-    said = (f"The GPU is busy for {units.share(busy)} of the time, in float32 without TF32 or autocast.",)
-    return Finding("no-amp-big-net", LOSS, said, Saved(0.3 * share, 0.05 * share, 0.7 * share))
+    evidence = f"The GPU is busy for {units.share(busy)} of the time, in float32 without TF32 or autocast."
+    return Suspicion(LOSS, (evidence,), Saved(0.3 * share, 0.05 * share, 0.7 * share))
 
 
-def hidden_sync(e: Evidence) -> Finding | None:
+def mixed_precision(c: Context, f: Finding) -> list[Intervention]:
+    return [
+        switch("TF32 products", "matmul", changes_learning=True),
+        switch("autocast", "autocast", changes_learning=True),
+    ]
+
+
+NO_AMP = Cause(
+    id="no-amp-big-net",
+    title="the GPU is busy with float32 matrix products",
+    fix="mixed precision: torch.autocast, or TF32",
+    rule=no_amp,
+    confirm="TF32, and autocast",
+    remedies=mixed_precision,
+    sources=("Toni-SM/skrl#155",),
+    changes_learning=True,
+)
+
+
+def hidden_sync(e: Evidence) -> Suspicion | None:
     """Numbers are read from the GPU in every update."""
-    syncs = {path: n for path, n in e.counters.get("syncs_by_stage", {}).items() if path.startswith(stages.UPDATE)}
-    updates = sum(s.counts.get("updates", 0) for s in e.run.phase("traced"))
-    if e.device != "cuda" or not updates or sum(syncs.values()) / updates < 1:
+    syncs = sum(n for path, n in e.counters.syncs_by_stage.items() if path.startswith(stages.UPDATE))
+    updates = sum(sample.counts.get(UPDATES, 0) for sample in e.run.phase(TRACED))
+    if not e.on_gpu or not updates or syncs / updates < 1:
         return None
-    share = e.share(stages.UPDATE)
-    said = (f"The host reads {sum(syncs.values()) / updates:.1f} numbers from the GPU per update.",)
-    return Finding("hidden-sync", LOSS, said, Saved(0.15 * share, 0.0, 0.5 * share))
+    share = e.inclusive_share(stages.UPDATE)
+    evidence = f"The host reads {syncs / updates:.1f} numbers from the GPU per update."
+    return Suspicion(LOSS, (evidence,), Saved(0.15 * share, 0.0, 0.5 * share))
 
 
-def sim_numpy(e: Evidence) -> Finding | None:
+HIDDEN_SYNC = Cause(
+    id="hidden-sync",
+    title="reading numbers from the GPU makes the host wait in the middle of an update",
+    fix="keep statistics on the device, and read them once per iteration",
+    rule=hidden_sync,
+    sources=("pytorch-labs/LeanRL", "AgileRL/AgileRL#620"),
+)
+
+
+def sim_numpy(e: Evidence) -> Suspicion | None:
     """Observations come from the GPU and go back to it."""
-    down, up = e.counters.get("to_host", {}).get("bytes", 0.0), e.counters.get("to_device", {}).get("bytes", 0.0)
+    down, up = e.counters.to_host.bytes, e.counters.to_device.bytes
     path = f"{stages.COLLECT}/{stages.ENV_STEP}/{stages.TRANSFER}"
-    share = e.own_share(path)
-    if e.device != "cuda" or not e.env_steps or share < 0.03 or min(down, up) < 0.3 * max(down, up, 1.0):
+    share = e.exclusive_share(path)
+    if not e.on_gpu or not e.env_steps or share < 0.03 or min(down, up) < 0.3 * max(down, up, 1.0):
         return None
-    said = (f"{units.size(down / e.env_steps)} per step come from the GPU and go back: {units.share(share)} of the time.",)
-    return Finding("gpu-sim-numpy", path, said, e.saved(share, 0.7, 1.0))
+    evidence = f"{units.size(down / e.env_steps)} per step come from the GPU and go back: {units.share(share)} of the time."
+    return Suspicion(path, (evidence,), e.saved(share, 0.7, 1.0))
 
 
-def cache_flush(e: Evidence) -> Finding | None:
-    """Samples in garbage collection or in giving memory back."""
+SIM_NUMPY = Cause(
+    id="gpu-sim-numpy",
+    title="observations of a simulator on the GPU travel to the host and back",
+    fix="a trainer that takes tensors as they are",
+    rule=sim_numpy,
+    sources=("isaac-sim/IsaacLab#3087", "isaac-sim/IsaacLab#523"),
+)
 
-    def flushing(look: Look) -> bool:
-        return any(frame.name == "empty_cache" for frame in look.frames) or "gc.collect(" in e.code(look.users)
+
+def cache_flush(e: Evidence) -> Suspicion | None:
+    """Stack samples in garbage collection or in giving memory back."""
+
+    def flushing(stack: StackSample) -> bool:
+        return any(frame.name == "empty_cache" for frame in stack.frames) or "gc.collect(" in e.code(stack.user_frame)
 
     share = e.time_in(flushing)
     if share < 0.03:
         return None
-    said = (f"Collecting garbage and giving memory back took {units.share(share)} of the time.",)
-    return Finding("cache-flush", stages.UNATTRIBUTED, said, e.seen(share, 0.8, 1.0), e.where(flushing))
+    evidence = f"Collecting garbage and giving memory back took {units.share(share)} of the time."
+    return Suspicion(stages.UNATTRIBUTED, (evidence,), e.seen(share, 0.8, 1.0), e.where(flushing))
+
+
+def without_flush(c: Context, f: Finding) -> list[Intervention]:
+    return [
+        *c.edited(f, "without that line", rewrite.left_out),
+        switch("memory is left alone", "flush-off", upper_bound=True),
+    ]
+
+
+CACHE_FLUSH = Cause(
+    id="cache-flush",
+    title="memory is collected or given back on every step",
+    fix="leave torch.cuda.empty_cache() and gc.collect() out of the loop",
+    rule=cache_flush,
+    confirm="leave them out",
+    remedies=without_flush,
+    sources=("huggingface/peft#2894",),
+)
+
+CAUSES = (LAUNCH_BOUND, CLIP_SYNC, NO_AMP, HIDDEN_SYNC, SIM_NUMPY, CACHE_FLUSH)

@@ -1,167 +1,307 @@
-"""Rules about environments: what makes a step or a reset slow."""
+"""What makes a step or a reset of an environment slow."""
 
 import ast
+from contextlib import suppress
 
-from hotlap.causes.evidence import Evidence, Frame, Look
+from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.evidence import Evidence
+from hotlap.causes.remedy import Context, config, recorded, switch
+from hotlap.causes.stacks import Frame, StackSample
 from hotlap.core import units
 from hotlap.core.counts import SLEPT
+from hotlap.core.errors import UsageError
 from hotlap.core.paths import ENVIRONMENT, RESET, STEP, WAIT
-from hotlap.record.finding import Finding, Saved
-from hotlap.systems import has_kernel
+from hotlap.interventions import rewrite
+from hotlap.interventions.intervention import Intervention
+from hotlap.record.finding import Finding
 
-HEAVY = 2e-3  # seconds: a step from which one speaks of a heavy environment
 _DRAWS = ("render", "_render", "render_frame", "_render_frame", "_draw", "draw", "get_image", "_get_image")
+_PARTS = ("step", "reset", "observation", "reward", "action", "_step", "_call", "_reset", "forward")
 
 
-def realtime_throttle(e: Evidence) -> Finding | None:
+def realtime_throttle(e: Evidence) -> Suspicion | None:
     """Seconds in `time.sleep` inside steps, in the script or in its workers."""
     slept = e.count(f"{SLEPT}@{STEP}") / e.wall if e.wall else 0.0
     of_what = "of the time"
     if e.workers:
-        rows = list(e.workers["each"].values())
-        slept = max(slept, e.own_share(STEP, WAIT) * max((row.get("slept_share", 0.0) for row in rows), default=0.0))
+        most = max((row.slept_share for row in e.workers.each.values()), default=0.0)
+        slept = max(slept, e.exclusive_share(STEP, WAIT) * most)
         of_what = "of the time, in worker processes"
     if slept < 0.03:
         return None
-    asleep = lambda look: look.stage in ENVIRONMENT and "sleep" in e.code(look.users)  # noqa: E731
-    said = f"Environments slept for {units.share(slept)} {of_what} (time.sleep)."
+
+    def asleep(stack: StackSample) -> bool:
+        return stack.stage in ENVIRONMENT and "sleep" in e.code(stack.user_frame)
+
+    evidence = f"Environments slept for {units.share(slept)} {of_what} (time.sleep)."
     saved = Saved(slept, 0.97 * slept, slept + 0.45 * (1 - slept))  # a core that sleeps all the time wakes up cold
-    return Finding("env-realtime-throttle", STEP, (said,), saved, e.where(asleep))
+    return Suspicion(STEP, (evidence,), saved, e.where(asleep))
 
 
-def render(e: Evidence) -> Finding | None:
-    """Samples in functions that draw, during collection."""
+def without_sleep(c: Context, f: Finding) -> list[Intervention]:
+    return [
+        *c.edited(f, "without the sleep", rewrite.left_out),
+        switch("time.sleep skipped", "sleep-off", upper_bound=True),
+    ]
 
-    def drawing(look: Look) -> bool:
-        return any(f.name in _DRAWS or "pygame/" in f.file for f in look.below_step()) or (
-            look.stage.startswith("collect") and any(f.name in _DRAWS for f in look.frames)
+
+REALTIME_THROTTLE = Cause(
+    id="env-realtime-throttle",
+    title="the environment sleeps to keep pace with a clock",
+    fix="run the simulator without its clock: drop the sleep, or run headless and faster than real time",
+    rule=realtime_throttle,
+    confirm="skip the sleep",
+    remedies=without_sleep,
+    sources=("softbankrobotics-research/qibullet#52",),
+    explains=("serial-heavy-env", "too-few-envs", "vec-straggler", "subproc-cheap-env", "env-oversubscribe"),
+)
+
+
+def render(e: Evidence) -> Suspicion | None:
+    """Stack samples in functions that draw, during collection."""
+
+    def drawing(stack: StackSample) -> bool:
+        return any(f.name in _DRAWS or "pygame/" in f.file for f in stack.below_step()) or (
+            stack.stage.startswith("collect") and any(f.name in _DRAWS for f in stack.frames)
         )
 
     share = e.time_in(drawing)
     if share < 0.03:
         return None
-    said = f"Drawing frames took {units.share(share)} of the time during collection."
-    return Finding("env-render", STEP, (said,), e.seen(share, 0.95, 1.0), e.where(drawing))
+    evidence = f"Drawing frames took {units.share(share)} of the time during collection."
+    return Suspicion(STEP, (evidence,), e.seen(share, 0.95, 1.0), e.where(drawing))
 
 
-def pandas_index(e: Evidence) -> Finding | None:
-    """Samples inside pandas, in steps of environments."""
+def without_render(c: Context, f: Finding) -> list[Intervention]:
+    return [switch("nothing is drawn", "render-off", upper_bound=True)]
 
-    def looking_up(look: Look) -> bool:
-        return look.stage in ENVIRONMENT and any("pandas/" in frame.file for frame in look.frames)
+
+RENDER = Cause(
+    id="env-render",
+    title="frames are drawn on every step",
+    fix="render only when somebody looks: create the environment without a render mode, or draw on demand",
+    rule=render,
+    confirm="leave rendering out",
+    remedies=without_render,
+    sources=("stepjam/RLBench#36",),
+    explains=("env-python-loop", "serial-heavy-env", "env-wrapper-tax", "cv2-threads"),
+)
+
+
+def pandas_index(e: Evidence) -> Suspicion | None:
+    """Stack samples inside pandas, in steps of environments."""
+
+    def looking_up(stack: StackSample) -> bool:
+        return stack.stage in ENVIRONMENT and any("pandas/" in frame.file for frame in stack.frames)
 
     share = e.time_in(looking_up)
     if share < 0.03:
         return None
-    said = f"pandas took {units.share(share)} of the time, inside steps of environments."
-    return Finding("env-pandas-index", STEP, (said,), e.seen(share, 0.9, 1.0), e.where(looking_up))
+    evidence = f"pandas took {units.share(share)} of the time, inside steps of environments."
+    return Suspicion(STEP, (evidence,), e.seen(share, 0.9, 1.0), e.where(looking_up))
 
 
-def deepcopy(e: Evidence) -> Finding | None:
-    """Samples inside `copy.deepcopy`."""
+PANDAS_INDEX = Cause(
+    id="env-pandas-index",
+    title="every step looks up rows of a pandas table",
+    fix="copy the table into a float32 array once, and index that",
+    rule=pandas_index,
+    confirm="return a recorded row",
+    remedies=recorded,
+    sources=("triqbit/mt5-ai-xauusd-trader#613",),
+    explains=("env-python-loop", "serial-heavy-env"),
+)
 
-    def copying(look: Look) -> bool:
-        """Called by the user's own code: what a library copies is its own affair."""
-        names = [frame.name == "deepcopy" and frame.file.endswith("copy.py") for frame in look.frames]
-        return True in names[1:] and look.frames[names.index(True) - 1].own
+
+def deepcopy(e: Evidence) -> Suspicion | None:
+    """Stack samples inside `copy.deepcopy`, called by user code."""
+
+    def copying(stack: StackSample) -> bool:
+        names = [frame.name == "deepcopy" and frame.file.endswith("copy.py") for frame in stack.frames]
+        return True in names[1:] and stack.frames[names.index(True) - 1].user  # what a library copies is its own affair
 
     share = e.time_in(copying)
     if share < 0.03:
         return None
-    said = f"copy.deepcopy took {units.share(share)} of the time."
-    return Finding("env-deepcopy", STEP, (said,), e.seen(share, 0.8, 1.0), e.where(copying))
+    evidence = f"copy.deepcopy took {units.share(share)} of the time."
+    return Suspicion(STEP, (evidence,), e.seen(share, 0.8, 1.0), e.where(copying))
 
 
-def slow_reset(e: Evidence) -> Finding | None:
+DEEPCOPY = Cause(
+    id="env-deepcopy",
+    title="state is copied with deepcopy",
+    fix="copy the arrays that change, by name",
+    rule=deepcopy,
+    confirm="return a recorded copy",
+    remedies=recorded,
+    sources=("fedden/poker_ai#102",),
+    explains=("env-python-loop", "serial-heavy-env"),
+)
+
+
+def slow_reset(e: Evidence) -> Suspicion | None:
     """Resets take a fifth of what environments take, or more."""
-    share, part, length = e.own_share(RESET), e.counters.get("reset_share") or 0.0, e.counters.get("episode_length")
+    share, part, length = e.exclusive_share(RESET), e.counters.reset_share or 0.0, e.counters.episode_length
     if share < 0.05 or part < 0.2:
         return None
-    said = [f"Resets took {units.share(share)} of the time, {units.share(part)} of what environments took."]
+    evidence = [f"Resets took {units.share(share)} of the time, {units.share(part)} of what environments took."]
     if length:
-        said.append(f"An episode lasts {length:.0f} steps.")
-    resetting = lambda look: look.stage == RESET  # noqa: E731
-    return Finding("env-slow-reset", RESET, tuple(said), e.saved(share, 0.75, 1.0, 0.93), e.where(resetting))
+        evidence.append(f"An episode lasts {length:.0f} steps.")
+    where = e.where(lambda stack: stack.stage == RESET)
+    return Suspicion(RESET, tuple(evidence), e.saved(share, 0.75, 1.0, 0.93), where)
 
 
-def wrapper_tax(e: Evidence) -> Finding | None:
-    """Samples in wrappers themselves, not in what they wrap: as much as the environment takes, or nearly."""
+SLOW_RESET = Cause(
+    id="env-slow-reset",
+    title="beginning an episode costs far more than playing it",
+    fix="build what does not change once, keep it, and restore a saved state in reset",
+    rule=slow_reset,
+    confirm="reset from a cached state",
+    remedies=recorded,
+    sources=("google-deepmind/lab#152", "bulletphysics/bullet3#1305"),
+    explains=("env-python-loop", "serial-heavy-env"),
+)
 
-    def in_wrapper(look: Look) -> bool:
-        if look.stage not in ENVIRONMENT:
-            return False
-        return any(_is_wrapper(e, frame.file, frame.line) for frame in _innermost_part(look))
 
-    share, env = e.time_in(in_wrapper), e.own_share(STEP, RESET)
+def wrapper_tax(e: Evidence) -> Suspicion | None:
+    """Stack samples in wrappers themselves, not in what they wrap: as much as the environment takes, or nearly."""
+
+    def in_wrapper(stack: StackSample) -> bool:
+        frame = _innermost_part(stack)
+        return stack.stage in ENVIRONMENT and frame is not None and _is_wrapper(e, frame.file, frame.line)
+
+    share, env = e.time_in(in_wrapper), e.exclusive_share(STEP, RESET)
     if share < 0.08 or share < 0.4 * env:
         return None
-    said = (
-        f"Wrappers took {units.share(share)} of the time; the environment inside them {units.share(max(env - share, 0.0))}.",
+    evidence = (
+        f"Wrappers took {units.share(share)} of the time; the environment inside them {units.share(max(env - share, 0.0))}."
     )
-    chains = [" > ".join(env["chain"]) for env in e.facts.get("environments", [])][:1]
-    where = e.where(in_wrapper, lambda look: next((f for f in reversed(look.frames) if f.own), None))
-    return Finding("env-wrapper-tax", STEP, (*said, *chains), e.seen(share, 0.7, 1.0), where)
+    chains = [f"{' > '.join(chain.chain)} ({chain.environments} in all)" for chain in e.description.environments[:1]]
+    return Suspicion(STEP, (evidence, *chains), e.seen(share, 0.7, 1.0), e.where(in_wrapper))
 
 
-def _innermost_part(look: Look) -> tuple[Frame, ...]:
-    """The frames from the innermost `step`, `reset` or wrapper's method on: whose time it is."""
-    for place in range(len(look.frames) - 1, -1, -1):
-        if look.frames[place].name in (
-            "step",
-            "reset",
-            "observation",
-            "reward",
-            "action",
-            "_step",
-            "_call",
-            "_reset",
-            "forward",
-        ):
-            return look.frames[place : place + 1]
-    return ()
+def _innermost_part(stack: StackSample) -> Frame | None:
+    """The innermost `step`, `reset` or wrapper's method: whose time it is."""
+    return next((frame for frame in reversed(stack.frames) if frame.name in _PARTS), None)
 
 
 def _is_wrapper(e: Evidence, file: str, line: int) -> bool:
     if "gymnasium/wrappers" in file or "torchrl/envs/transforms" in file:
         return True
     code = e.codes.get(file)
-    found = code.class_of(line) if code else None
-    if found is None:
-        return False
-    bases = [ast.unparse(base) for base in found.bases]
-    return any("Wrapper" in base or "Transform" in base for base in bases)
+    owner = code.class_of(line) if code else None
+    return owner is not None and any(kind in ast.unparse(base) for base in owner.bases for kind in ("Wrapper", "Transform"))
 
 
-def python_loop(e: Evidence) -> Finding | None:
-    """Samples in lines of an environment that a loop (or a recursion) of the user's own code repeats."""
+def without_wrappers(c: Context, f: Finding) -> list[Intervention]:
+    names = sorted(
+        {
+            node.name
+            for code in c.codes.values()
+            for node in ast.walk(code.tree)
+            if isinstance(node, ast.ClassDef) and any("Wrapper" in ast.unparse(base) for base in node.bases)
+        }
+    )
+    return [switch(f"without {', '.join(names)}", "peel", upper_bound=True, names=names)] if names else []
 
-    def looping(look: Look) -> bool:
-        if look.stage not in ENVIRONMENT:
+
+WRAPPER_TAX = Cause(
+    id="env-wrapper-tax",
+    title="wrappers around the environment cost more than the environment",
+    fix="drop wrappers that nothing needs, and fuse the others into one",
+    rule=wrapper_tax,
+    confirm="peel the wrappers off",
+    remedies=without_wrappers,
+    sources=("pytorch/rl#1247",),
+    explains=("env-python-loop", "serial-heavy-env"),
+)
+
+
+def python_loop(e: Evidence) -> Suspicion | None:
+    """Stack samples in lines of an environment that a loop or a recursion of user code repeats."""
+
+    def looping(stack: StackSample) -> bool:
+        if stack.stage not in ENVIRONMENT:
             return False
-        if look.native > 0.5 * look.seconds:  # the loop waits for a library that does the work
+        if stack.native > 0.5 * stack.seconds:  # the loop waits for a library that does the work
             return False
-        below = [frame for frame in look.below_step() if frame.own]
+        below = [frame for frame in stack.below_step() if frame.user]
         names = [(frame.file, frame.name) for frame in below]
         return any(e.loops(frame) for frame in below) or len(set(names)) < len(names)
 
     share = e.time_in(looping)
     if e.is_system:
-        share = e.own_share(STEP, RESET) if has_kernel(e.run.header["target"]) and not e.config["turbo"] else 0.0
+        share = e.exclusive_share(STEP, RESET) if not e.config.get("turbo") and _has_kernel(e.run.header.target) else 0.0
     if share < 0.05:
         return None
     number = f"{e.num_envs} environments" if e.num_envs > 1 else "one environment"
-    said = f"Python loops inside environments took {units.share(share)} of the time ({number}, one core)."
-    return Finding("env-python-loop", STEP, (said,), e.seen(share, 0.6, 1.0, 0.88), e.where(looping))
+    evidence = f"Python loops inside environments took {units.share(share)} of the time ({number}, one core)."
+    return Suspicion(STEP, (evidence,), e.seen(share, 0.6, 1.0, 0.88), e.where(looping))
 
 
-def jax_unjitted(e: Evidence) -> Finding | None:
-    """Samples in JAX's dispatch, inside steps."""
+def _has_kernel(system: str) -> bool:
+    """Whether hotlap has this system's environment compiled."""
+    from hotlap import systems  # late: a system brings torch along
 
-    def dispatching(look: Look) -> bool:
-        return look.stage in ENVIRONMENT and any("jax/_src" in frame.file for frame in look.frames)
+    with suppress(UsageError):  # a plugin's, which is not installed here
+        return systems.has_kernel(system)
+    return False
+
+
+def compiled_loop(c: Context, f: Finding) -> list[Intervention]:
+    if c.evidence.is_system:
+        return [config("turbo", turbo=True)]
+    return [*c.edited(f, f"{c.function(f)} compiled with Numba", rewrite.jitted), *recorded(c, f)]
+
+
+PYTHON_LOOP = Cause(
+    id="env-python-loop",
+    title="the environment's rules run in interpreted Python loops",
+    fix="write the loop with numpy over all environments, or in C or Numba",
+    rule=python_loop,
+    confirm="compile the function, or return its recorded results",
+    remedies=compiled_loop,
+    sources=("AgileRL/AgileRL#340", "S3"),
+)
+
+
+def jax_unjitted(e: Evidence) -> Suspicion | None:
+    """Stack samples in JAX's dispatch, inside steps."""
+
+    def dispatching(stack: StackSample) -> bool:
+        return stack.stage in ENVIRONMENT and any("jax/_src" in frame.file for frame in stack.frames)
 
     share = e.time_in(dispatching)
     if share < 0.1:
         return None
-    said = f"JAX dispatched single operations for {units.share(share)} of the time, inside steps."
-    return Finding("jax-unjitted-step", STEP, (said,), Saved(0.7 * share, 0.3 * share, share), e.where(dispatching))
+    evidence = f"JAX dispatched single operations for {units.share(share)} of the time, inside steps."
+    return Suspicion(STEP, (evidence,), Saved(0.7 * share, 0.3 * share, share), e.where(dispatching))
+
+
+def recorded_step(c: Context, f: Finding) -> list[Intervention]:
+    """Only where the environment is user code: the function that calls a library's environment is the training loop."""
+    stacks = c.evidence.stack_samples
+    inside = {f"{frame.file}:{frame.line}" for stack in stacks for frame in stack.below_step() if frame.user}
+    return recorded(c, f) if f.where in inside else []
+
+
+JAX_UNJITTED = Cause(
+    id="jax-unjitted-step",
+    title="environment steps of JAX are dispatched operation by operation",
+    fix="compile the rollout: jax.jit around a lax.scan",
+    rule=jax_unjitted,
+    confirm="return recorded results of the function that dispatches them",
+    remedies=recorded_step,
+    sources=("dunnolab/xland-minigrid#17",),
+)
+
+CAUSES = (
+    REALTIME_THROTTLE,
+    RENDER,
+    PANDAS_INDEX,
+    DEEPCOPY,
+    SLOW_RESET,
+    WRAPPER_TAX,
+    PYTHON_LOOP,
+    JAX_UNJITTED,
+)

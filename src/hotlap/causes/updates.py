@@ -1,73 +1,119 @@
-"""Rules about learning: losses, gradients, optimizers, compilers."""
+"""How an update is computed: losses, gradients, optimizers, compilers."""
 
 import ast
 import re
 
-from hotlap.causes.evidence import Evidence, Frame, Look
+from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.evidence import Evidence
+from hotlap.causes.remedy import Context, skipped_loop, switch
+from hotlap.causes.stacks import Frame, StackSample
 from hotlap.core import stages, units
 from hotlap.core.counts import COMPILED_GRAPHS
-from hotlap.core.paths import ACT, BACKWARD, LOSS, OPTIMIZER
-from hotlap.record.finding import Finding, Saved
+from hotlap.core.paths import BACKWARD, LOSS, OPTIMIZER, TARGET
+from hotlap.interventions import rewrite
+from hotlap.interventions.intervention import Intervention
+from hotlap.record.finding import Finding
+from hotlap.record.lines import WARMUP
 
-TARGET = f"{stages.UPDATE}/{stages.TARGET}"
-GOOD_BATCH = 256  # rows from which calling an operation of a small network costs little beside computing it
-WIDE = 512  # units from which a layer is called wide
+_PARAMETERS = re.compile(r"\.parameters\(\)|\.named_parameters\(\)|state_dict\(\)|param_groups|\bparams\b")
 
 
-def anomaly(e: Evidence) -> Finding | None:
+def anomaly(e: Evidence) -> Suspicion | None:
     """torch says that anomaly detection is on."""
-    share = e.share(stages.UPDATE) + e.own_share(ACT)
-    if not e.torch.get("anomaly") or not share:
+    share = e.network_share
+    if e.torch is None or not e.torch.anomaly or not share:
         return None
-    said = (f"Autograd's anomaly detection is on; learning and acting take {units.share(share)} of the time.",)
-    learning = e.share(stages.UPDATE)
-    return Finding("anomaly-on", BACKWARD, said, Saved(0.5 * learning, 0.2 * learning, 0.8 * share))
+    evidence = f"Autograd's anomaly detection is on; learning and acting take {units.share(share)} of the time."
+    learning = e.inclusive_share(stages.UPDATE)
+    return Suspicion(BACKWARD, (evidence,), Saved(0.5 * learning, 0.2 * learning, 0.8 * share))
 
 
-def recompile(e: Evidence) -> Finding | None:
-    """Graphs are compiled after warm-up, and samples lie in the compiler."""
-    graphs = e.count(COMPILED_GRAPHS)
-    compiling = lambda look: any("torch/_dynamo" in f.file or "torch/_inductor" in f.file for f in look.frames)  # noqa: E731
-    share = e.time_in(compiling)
+def anomaly_off(c: Context, f: Finding) -> list[Intervention]:
+    title = "autograd's debug mode off"
+    return c.edited_all(title, rewrite.anomaly_off) or [switch(title, "anomaly-off")]
+
+
+ANOMALY = Cause(
+    id="anomaly-on",
+    title="autograd runs in its debug mode",
+    fix="torch.autograd.set_detect_anomaly(False)",
+    rule=anomaly,
+    confirm="debug mode off",
+    remedies=anomaly_off,
+    sources=("Lightning-AI/pytorch-lightning#17359", "Xingyu-Lin/mbpo_pytorch#8"),
+    explains=("grad-in-rollout", "tiny-minibatch", "utd-high", "launch-bound"),
+)
+
+
+def recompile(e: Evidence) -> Suspicion | None:
+    """Graphs are compiled after warm-up, and stack samples lie in the compiler."""
+
+    def compiling(stack: StackSample) -> bool:
+        return any("torch/_dynamo" in frame.file or "torch/_inductor" in frame.file for frame in stack.frames)
+
+    graphs, share = e.count(COMPILED_GRAPHS), e.time_in(compiling)
     if graphs < 3 or share < 0.05:
         return None
-    said = (f"{graphs:.0f} graphs were compiled after warm-up; compiling took {units.share(share)} of the time.",)
-    return Finding("recompile-churn", LOSS, said, e.seen(share, 0.8, 1.0), e.where(compiling))
+    evidence = f"{graphs:.0f} graphs were compiled after warm-up; compiling took {units.share(share)} of the time."
+    return Suspicion(LOSS, (evidence,), e.seen(share, 0.8, 1.0), e.where(compiling))
 
 
-def compile_unamortized(e: Evidence) -> Finding | None:
-    """Graphs were made before the steady part, and took longer than all that was measured."""
-    early = [line.sample for line in e.run.lines if line.phase == "warmup"]
+def compile_off(c: Context, f: Finding) -> list[Intervention]:
+    return [switch("without torch.compile", "compile-off")]
+
+
+RECOMPILE = Cause(
+    id="recompile-churn",
+    title="torch.compile compiles again and again, because shapes change",
+    fix="pad to a few shapes, or mark the changing dimension dynamic",
+    rule=recompile,
+    confirm="without torch.compile",
+    remedies=compile_off,
+    sources=("meta-pytorch/torchtune#1395", "pytorch/pytorch#114293"),
+    explains=("compile-unamortized", "tiny-minibatch", "oversized-net", "utd-high"),
+)
+
+
+def compile_unamortized(e: Evidence) -> Suspicion | None:
+    """Graphs were made before the steady part, and took longer than half of all that was measured."""
+    early = e.run.phase(WARMUP)
     graphs = sum(s.counts.get(COMPILED_GRAPHS, 0.0) for s in early)
     lost = sum(s.wall for s in early) * 1e-9
     if not graphs or e.count(COMPILED_GRAPHS) or lost < 10 or lost < 0.5 * e.wall:
         return None
-    said = (f"{graphs:.0f} graphs were compiled in the first {units.seconds(lost)}; they must save that much before it pays.",)
-    return Finding("compile-unamortized", LOSS, said)
+    evidence = f"{graphs:.0f} graphs were compiled in the first {units.seconds(lost)}; they must save that much before it pays."
+    return Suspicion(LOSS, (evidence,))
 
 
-def rnn_loop(e: Evidence) -> Finding | None:
-    """Samples in recurrent layers that a loop of the user's own calls step by step, while learning."""
+COMPILE_UNAMORTIZED = Cause(
+    id="compile-unamortized",
+    title="compiling takes longer than it saves in so short a run",
+    fix="compile for long runs only, or keep the cache between runs",
+    rule=compile_unamortized,  # advice only: experiments compare the time after warm-up, in which nothing is compiled
+    sources=("google/brax#95",),
+)
 
-    def stepping(look: Look) -> bool:
-        if not look.stage.startswith((stages.UPDATE, stages.SAMPLE)):
+
+def rnn_loop(e: Evidence) -> Suspicion | None:
+    """Stack samples in recurrent layers that a loop of user code calls step by step, while learning."""
+
+    def stepping(stack: StackSample) -> bool:
+        if not stack.stage.startswith((stages.UPDATE, stages.SAMPLE)):
             return False
-        recurrent = any(frame.file.endswith("modules/rnn.py") for frame in look.frames)
-        return recurrent and any(frame.own and _loop_over_time(e, frame) for frame in look.frames)
+        recurrent = any(frame.file.endswith("modules/rnn.py") for frame in stack.frames)
+        return recurrent and any(frame.user and _loops_over_time(e, frame) for frame in stack.frames)
 
     share = e.time_in(stepping)
     if share < 0.05:
         return None
-    backward = e.own_share(BACKWARD) * min(1.0, share / max(e.own_share(LOSS), 1e-9))
-    whole = share + backward
-    said = (
-        f"A recurrent layer called step by step took {units.share(share)} of the time, its gradients {units.share(backward)}.",
+    backward = e.exclusive_share(BACKWARD) * min(1.0, share / max(e.exclusive_share(LOSS), 1e-9))
+    evidence = (
+        f"A recurrent layer called step by step took {units.share(share)} of the time, its gradients {units.share(backward)}."
     )
-    saved = e.seen(whole, 0.5, 0.97, 0.8)
-    return Finding("rnn-seq-loop", LOSS, said, saved, e.where(stepping))
+    return Suspicion(LOSS, (evidence,), e.seen(share + backward, 0.5, 0.97, 0.8), e.where(stepping))
 
 
-def _loop_over_time(e: Evidence, frame: Frame) -> bool:
+def _loops_over_time(e: Evidence, frame: Frame) -> bool:
     """Whether the line that calls the layer is repeated by a loop over single time steps: x[:, t], or x[None] of each x."""
     for loop in e.loops(frame)[-1:]:
         if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
@@ -84,103 +130,87 @@ def _selects(index: ast.expr, name: str) -> bool:
     return any(isinstance(part, ast.Name) and part.id == name for part in parts)
 
 
-def param_loops(e: Evidence) -> Finding | None:
-    """Samples in loops over parameters; optimizers that step through tensors one by one."""
+RNN_LOOP = Cause(
+    id="rnn-seq-loop",
+    title="a recurrent network is called step by step over sequences that are known",
+    fix="one call with the whole padded sequence",
+    rule=rnn_loop,
+    confirm="skip the loop",
+    remedies=skipped_loop,
+    sources=("Stable-Baselines-Team/stable-baselines3-contrib#113",),
+    explains=("tiny-minibatch", "utd-high", "oversized-net", "launch-bound"),
+)
 
-    def looping(look: Look) -> bool:
-        return any(frame.own and any(_over_parameters(loop) for loop in e.loops(frame)) for frame in look.frames)
+
+def param_loops(e: Evidence) -> Suspicion | None:
+    """Stack samples in loops over parameters; optimizers that step through tensors one by one."""
+
+    def looping(stack: StackSample) -> bool:
+        return any(frame.user and any(_over_parameters(loop) for loop in e.loops(frame)) for frame in stack.frames)
 
     share = e.time_in(looping)
-    slow = [o for o in e.facts.get("optimizers", []) if o.get("foreach") is False and not o.get("fused") and o["tensors"] > 4]
-    plain = e.own_share(OPTIMIZER) if slow else 0.0
+    slow = [o for o in e.description.optimizers if o.foreach is False and not o.fused and o.tensors > 4]
+    plain = e.exclusive_share(OPTIMIZER) if slow else 0.0
     if share + 0.5 * plain < 0.05:
         return None
-    said = []
+    evidence = []
     if share:
-        said.append(f"Loops over parameters took {units.share(share)} of the time.")
+        evidence.append(f"Loops over parameters took {units.share(share)} of the time.")
     if slow:
-        said.append(f"{slow[0]['name']} steps through {slow[0]['tensors']} tensors one by one ({units.share(plain)}).")
-    found = e.seen(share, 0.5, 0.95, 0.75)
-    saved = Saved(found.value + 0.5 * plain, found.low + 0.2 * plain, found.high + 0.7 * plain)
-    return Finding("per-param-loops", TARGET, tuple(said), saved, e.where(looping))
+        evidence.append(f"{slow[0].name} steps through {slow[0].tensors} tensors one by one ({units.share(plain)}).")
+    loops = e.seen(share, 0.5, 0.95, 0.75)
+    saved = Saved(loops.value + 0.5 * plain, loops.low + 0.2 * plain, loops.high + 0.7 * plain)
+    return Suspicion(TARGET, tuple(evidence), saved, e.where(looping))
 
 
 def _over_parameters(loop: object) -> bool:
-    return isinstance(loop, ast.For) and bool(
-        re.search(r"\.parameters\(\)|\.named_parameters\(\)|state_dict\(\)|param_groups|\bparams\b", ast.unparse(loop.iter))
-    )
+    return isinstance(loop, ast.For) and bool(_PARAMETERS.search(ast.unparse(loop.iter)))
 
 
-def float64(e: Evidence) -> Finding | None:
+def foreach(c: Context, f: Finding) -> list[Intervention]:
+    return [switch("optimizers take all tensors at once", "foreach"), *skipped_loop(c, f)]
+
+
+PARAM_LOOPS = Cause(
+    id="per-param-loops",
+    title="a Python loop touches every parameter by itself",
+    fix="torch._foreach_* operations or an optimizer with foreach or fused",
+    rule=param_loops,
+    confirm="fused operations",
+    remedies=foreach,
+    sources=("DLR-RM/stable-baselines3#106", "deepmodeling/deepmd-kit#4463"),
+    explains=("tiny-minibatch", "utd-high", "launch-bound"),
+)
+
+
+def float64(e: Evidence) -> Suspicion | None:
     """Networks hold or are given doubles."""
-    nets = [net for net in e.facts.get("nets", []) if net["dtype"] == "float64"]
-    doubled = {what: kind for what, kind in e.doc["types"].items() if kind == "float64" and what == "forward input"}
-    if not nets and not doubled:
+    doubles = any(net.dtype == "float64" for net in e.nets)
+    if not doubles and e.profile.types.get("forward input") != "float64":
         return None
-    share = e.share(stages.UPDATE) + e.own_share(ACT)
-    what = "Networks compute" if nets else "Networks are given numbers"
-    said = (f"{what} in float64; learning and acting take {units.share(share)} of the time.",)
+    share = e.network_share
+    what = "Networks compute" if doubles else "Networks are given numbers"
+    evidence = f"{what} in float64; learning and acting take {units.share(share)} of the time."
     saved = Saved(share * 0.4, share * 0.02, share * 0.6)  # twice the bytes, half the numbers per instruction
-    return Finding("float64-data", LOSS, said, saved) if saved.value > 0.02 else None
+    return Suspicion(LOSS, (evidence,), saved) if saved.value > 0.02 else None
 
 
-def tiny_minibatch(e: Evidence) -> Finding | None:
-    """Minibatches below 150 rows, whose updates take most of the time, of which arithmetic needs little."""
-    batch, share = e.minibatch, e.update_share
-    if not e.is_on_policy or not 0 < batch < 0.6 * GOOD_BATCH or share < 0.25 or not e.env_steps:
-        return None
-    compute = e.compute_share()
-    overhead = 0.9 if compute is None else max(0.0, 1 - compute)
-    times = min(GOOD_BATCH / batch, 16.0)
-    part = overhead * (1 - 1 / times)
-    most = share * part
-    saved = Saved(most * 0.95, most * 0.5, most + 0.15 * (1 - most))
-    if saved.value < 0.1 or overhead < 0.4:
-        return None
-    each = e.share(stages.UPDATE) * e.wall / e.updates
-    arithmetic = f"; its arithmetic needs {units.share(compute)} of that" if compute is not None else ""
-    said = (
-        f"{e.updates / e.env_steps:.2g} updates per environment step, on {batch:.0f} rows each, take {units.share(share)}.",
-        f"One update takes {units.seconds(each)}{arithmetic}: overhead, not the network ({e.parameters:,} parameters).",
-    )
-    return Finding("tiny-minibatch", LOSS, said, saved, numbers={"minibatch": batch, "times": times})
-
-
-def utd(e: Evidence) -> Finding | None:
-    """Three updates or more after each choice of actions, off-policy, and they take most of the time."""
-    share = e.update_share
-    if e.is_on_policy or not e.act_calls or share < 0.5:
-        return None
-    per_call, per_step = e.updates / e.act_calls, e.updates / e.env_steps if e.env_steps else 0.0
-    if per_call < 3:
-        return None
-    times = 8.0 if per_call >= 8 else 4.0 if per_call >= 4 else 2.0
-    part = 1 - 1 / times
-    said = (
-        f"{per_call:.3g} updates after each choice of actions, {per_step:.2g} per environment step; they take "
-        f"{units.share(share)} of the time. Each transition is used {per_step * e.minibatch:.0f} times.",
-    )
-    saved = Saved(share * part, share * 0.6, share * min(part * 1.08, 1.0))
-    return Finding("utd-high", stages.UPDATE, said, saved, numbers={"per_call": per_call, "times": times})
-
-
-def oversized(e: Evidence) -> Finding | None:
-    """A layer of 512 units or more, four times wider than its inputs, with learning bound by arithmetic."""
-    nets = [
-        net
-        for net in e.facts.get("nets", [])
-        if (net["widest"] or 0) >= WIDE and net["inputs"] and net["widest"] > 4 * max(net["inputs"], 32)
+def float32(c: Context, f: Finding) -> list[Intervention]:
+    return [
+        *c.edited_all("float32", rewrite.float32, changes_learning=True),
+        switch("float32", "float32", changes_learning=True),
     ]
-    if not nets:
-        return None
-    share = e.share(stages.UPDATE) + e.own_share(ACT)
-    compute = e.compute_share()
-    if share < 0.3 or (compute is not None and compute < 0.1):
-        return None
-    net = max(nets, key=lambda net: net["parameters"])
-    said = (
-        f"{net['parameters']:,} parameters, {net['widest']} units wide, for {net['inputs']} inputs; learning and acting take "
-        f"{units.share(share)} of the time"
-        + (f", {units.share(compute)} of an update's time is arithmetic." if compute is not None else "."),
-    )
-    return Finding("oversized-net", LOSS, said, Saved(0.8 * share, 0.4 * share, 0.97 * share))
+
+
+FLOAT64 = Cause(
+    id="float64-data",
+    title="numbers are computed in double precision",
+    fix="float32 from the environment on",
+    rule=float64,
+    confirm="float32",
+    remedies=float32,
+    sources=("kengz/SLM-Lab#326", "Unity-Technologies/ml-agents#2948"),
+    explains=("oversized-net",),
+)
+
+CAUSES = (ANOMALY, RECOMPILE, COMPILE_UNAMORTIZED, RNN_LOOP, PARAM_LOOPS, FLOAT64)

@@ -17,16 +17,18 @@ handed out once the GPU has passed them all, without ever making the training wa
 a tenth on an H200), so only traced iterations have them.
 """
 
+from __future__ import annotations
+
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from statistics import median
 from typing import Any
 
-import numpy as np
-
+from hotlap.core.caches import CacheSweep
 from hotlap.core.sample import MAX_EVENTS, Sample
 from hotlap.core.stages import LOG, STAGES
 
@@ -38,23 +40,23 @@ class _Node:
 
     __slots__ = ("calls", "children", "parent", "path", "start", "total")
 
-    def __init__(self, path: str, parent: "_Node | None") -> None:
+    def __init__(self, path: str, parent: _Node | None) -> None:
         self.path = path
         self.parent = parent or self  # the root is its own parent
         self.children: dict[str, _Node] = {}
         self.start = self.total = self.calls = 0
 
-    def child(self, name: str) -> "_Node":
+    def child(self, name: str) -> _Node:
         node = self.children[name] = _Node(f"{self.path}/{name}" if self.path else name, self)
         return node
 
-    def drain(self, own: dict[str, int], total: dict[str, int], calls: dict[str, int]) -> None:
+    def drain(self, exclusive: dict[str, int], inclusive: dict[str, int], calls: dict[str, int]) -> None:
         """Move the times below this node into dictionaries and start again from zero."""
         for node in list(self.children.values()):  # another thread may be opening new stages meanwhile
             if node.calls:
-                own[node.path] = node.total - sum(child.total for child in list(node.children.values()))
-                total[node.path], calls[node.path] = node.total, node.calls
-            node.drain(own, total, calls)
+                exclusive[node.path] = node.total - sum(child.total for child in list(node.children.values()))
+                inclusive[node.path], calls[node.path] = node.total, node.calls
+            node.drain(exclusive, inclusive, calls)
             node.total = node.calls = 0
 
 
@@ -79,7 +81,7 @@ class _Stage:
 
     __slots__ = ("clock", "local", "name", "now")
 
-    def __init__(self, clock: "StageClock", name: str) -> None:
+    def __init__(self, clock: StageClock, name: str) -> None:
         self.clock, self.name = clock, name
         self.local, self.now = clock._local, clock._now
 
@@ -160,7 +162,7 @@ class StageClock:
         self._open_range, self._close_range = _ranges(ranges)
 
     @classmethod
-    def for_device(cls, device: str, ranges: str | None = None, elapsed: int = 0) -> "StageClock":
+    def for_device(cls, device: str, ranges: str | None = None, elapsed: int = 0) -> StageClock:
         """A clock that uses CUDA events if the device is a GPU."""
         if not device.startswith("cuda"):
             return cls(ranges=ranges, elapsed=elapsed)
@@ -182,12 +184,12 @@ class StageClock:
             return _OFF
         rich = self._tracing or self._open_range
         known = self._rich if rich else self._plain
-        found = known.get(name)
-        if found is None:
+        stage = known.get(name)
+        if stage is None:
             if name not in STAGES:
                 raise ValueError(f"unknown stage {name!r}; stages: {', '.join(STAGES)}")
-            found = known[name] = (_RichStage if rich else _Stage)(self, name)
-        return found
+            stage = known[name] = (_RichStage if rich else _Stage)(self, name)
+        return stage
 
     def count(self, what: str, amount: float = 1) -> None:
         """Add to one of this iteration's counts."""
@@ -215,7 +217,7 @@ class StageClock:
             sample.wall = self._now() - self._origin - sample.start
             owner.node = owner.root
             self._tracing = self._open = False
-        owner.root.drain(sample.own, sample.total, sample.calls)
+        owner.root.drain(sample.exclusive, sample.inclusive, sample.calls)
         self._drain_others(owner, sample)
         sample.counts, sample.events = self._counts, self._events
         self._pending.append((sample, self._marks))
@@ -224,10 +226,10 @@ class StageClock:
         for thread in list(self._threads):
             if thread is owner:
                 continue
-            own: dict[str, int] = {}
-            thread.root.drain(own, {}, {})
-            merged = sample.threads.setdefault(thread.thread.name, {}) if own else {}  # threads may share a name
-            for path, time_inside in own.items():
+            exclusive: dict[str, int] = {}
+            thread.root.drain(exclusive, {}, {})
+            merged = sample.threads.setdefault(thread.thread.name, {}) if exclusive else {}  # threads may share a name
+            for path, time_inside in exclusive.items():
                 merged[path] = merged.get(path, 0) + time_inside
             if not thread.thread.is_alive():
                 self._threads.remove(thread)
@@ -264,16 +266,16 @@ def stage_cost(rounds: int = 100) -> float:
     Back to back, a stage costs a third of what it costs in a training loop, where other code and data push it out.
     """
     clock = StageClock()
-    work = np.zeros(1 << 20)
+    sweep = CacheSweep()
     costs = []
     with clock.iteration():
         for _ in range(rounds):
-            work += 1
+            sweep()
             begin = time.perf_counter_ns()
             with clock.stage(LOG):
                 pass
             costs.append(time.perf_counter_ns() - begin)
-    return float(np.median(costs)) * 1e-9
+    return median(costs) * 1e-9
 
 
 def _ranges(kind: str | None) -> tuple[Callable[[str], Any] | None, Callable[[], Any] | None]:

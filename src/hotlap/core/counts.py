@@ -22,3 +22,4 @@ THREADS, CV2_THREADS = "threads", "cv2_threads"  # of a worker process
 CPU, SWITCHES, FORCED_SWITCHES = "cpu_seconds", "switches", "switches_forced"
 FAULTS, DISK_FAULTS = "page_faults", "page_faults_disk"
 THROTTLED, GC_RUNS, GC_SECONDS, COMPILED_GRAPHS = "throttled_seconds", "gc_runs", "gc_seconds", "compiled_graphs"
+SPILLED_BYTES = "spilled_bytes"  # that Ray's object store wrote to disk, on the machine of the driver

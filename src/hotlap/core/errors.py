@@ -1,4 +1,6 @@
-"""Errors that a user can cause or mend. The message is one line; `exit_code` is what the command ends with."""
+"""Errors that a user can cause or fix. The message is one line; `exit_code` is what the command ends with."""
+
+from __future__ import annotations
 
 
 class HotlapError(Exception):

@@ -1,28 +1,30 @@
-"""Facts about the machine a run was made on, and what the run used of it.
+"""The machine a run was made on, and what the run used of it. Standard library only: the probe asks too.
 
 No host name, user name or path: records are meant to be shared.
 """
+
+from __future__ import annotations
 
 import os
 import platform
 import re
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from hotlap import __version__
 from hotlap.core import native
+from hotlap.core.version import __version__
 
 PACKAGES = ("torch", "numpy", "gymnasium", "scipy", "stable-baselines3", "torchrl", "tianshou", "skrl", "ray")
 
 
-def facts() -> dict[str, Any]:
+def describe() -> dict[str, Any]:
     """Hardware, limits, versions, load and the commit of the working folder."""
-    import psutil
-
+    total, available = memory()
     compiler = native.compiler()
     return {
         "cpu": cpu_model(),
@@ -30,8 +32,8 @@ def facts() -> dict[str, Any]:
         "usable_cores": usable_cores(),
         "cgroup": cgroup_limits(),
         "load": [round(value, 2) for value in os.getloadavg()],
-        "memory": psutil.virtual_memory().total,
-        "memory_available": psutil.virtual_memory().available,
+        "memory": total,
+        "memory_available": available,
         "gpus": gpus(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
@@ -43,9 +45,9 @@ def facts() -> dict[str, Any]:
 
 def cpu_model() -> str:
     with suppress(OSError):
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-        if found:
-            return found[1]
+        match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        if match:
+            return match[1]
     return platform.processor() or platform.machine()
 
 
@@ -85,11 +87,11 @@ def usable_cores() -> float:
 
 
 def versions() -> dict[str, str]:
-    found = {"hotlap": __version__}
+    installed = {"hotlap": __version__}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+            installed[package] = metadata.version(package)
+    return installed
 
 
 def git_commit(folder: Path | None = None) -> str | None:
@@ -109,36 +111,73 @@ def git_commit(folder: Path | None = None) -> str | None:
 
 def gpus() -> list[dict[str, Any]]:
     """Name, memory and driver of each NVIDIA GPU."""
-    found: list[dict[str, Any]] = []
+    devices: list[dict[str, Any]] = []
     with _nvml() as nvml:
         if nvml is None:
-            return found
+            return devices
         driver = nvml.nvmlSystemGetDriverVersion()
         for i in range(nvml.nvmlDeviceGetCount()):
             handle = nvml.nvmlDeviceGetHandleByIndex(i)
             memory = None
             with suppress(nvml.NVMLError):  # not known where host and GPU share their memory
                 memory = nvml.nvmlDeviceGetMemoryInfo(handle).total
-            found.append({"name": nvml.nvmlDeviceGetName(handle), "memory": memory, "driver": driver})
-    return found
+            devices.append({"name": nvml.nvmlDeviceGetName(handle), "memory": memory, "driver": driver})
+    return devices
 
 
-def rss() -> int:
-    """Memory of this process now, in bytes."""
-    import psutil
+def memory() -> tuple[int, int]:
+    """The machine's memory and what is available of it, in bytes; zeros where the system does not tell."""
+    with suppress(OSError, KeyError, ValueError):
+        rows = (line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        kilobytes = {name: int(value.split()[0]) for name, value in rows}
+        return kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
+    if (psutil := _psutil()) is None:
+        return 0, 0
+    return int(psutil.virtual_memory().total), int(psutil.virtual_memory().available)
 
-    return int(psutil.Process().memory_info().rss)
+
+def rss(pid: int | None = None) -> int:
+    """Memory of this process now, or of another one, in bytes; 0 if it is gone."""
+    with suppress(OSError, ValueError, IndexError):
+        pages = Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    psutil = _psutil()
+    with suppress(Exception):
+        return int(psutil.Process(pid).memory_info().rss)
+    return 0
 
 
 def rss_of_all() -> int:
     """Memory in use by this process and by all that it started; pages that they share count for each."""
-    import psutil
+    return rss() + sum(rss(pid) for pid in descendants())
 
-    total = rss()
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            total += process.memory_info().rss
-    return total
+
+def descendants() -> list[int]:
+    """The processes that this one started, and those that they started."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()  # a process may have brackets in its name
+            children.setdefault(int(fields[1]), []).append(int(folder.name))
+    if not children:
+        psutil = _psutil()
+        return [process.pid for process in psutil.Process().children(recursive=True)] if psutil else []
+    pids: list[int] = []
+    unseen = [os.getpid()]
+    while unseen:
+        started = children.get(unseen.pop(), [])
+        pids += started
+        unseen += started
+    return pids
+
+
+def _psutil() -> Any:
+    """psutil, for systems without /proc; None where it is not installed."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return psutil
 
 
 def peak_rss() -> int:
@@ -171,7 +210,7 @@ class GpuWatch:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> "GpuWatch":
+    def __enter__(self) -> GpuWatch:
         if self._device.startswith("cuda"):
             self._thread = threading.Thread(target=self._watch, name="hotlap-gpu-watch", daemon=True)
             self._thread.start()
@@ -187,8 +226,7 @@ class GpuWatch:
         return sum(self.busy) / len(self.busy) if self.busy else None
 
     def _watch(self) -> None:
-        import torch
-
+        torch = sys.modules["torch"]  # what watches a GPU trains on it
         with _nvml() as nvml:
             if nvml is None:
                 return

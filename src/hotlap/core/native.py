@@ -1,5 +1,7 @@
 """Compiles C sources into shared libraries, which are kept under the user's cache folder by the hash of what they depend on."""
 
+from __future__ import annotations
+
 import ctypes
 import hashlib
 import os

@@ -12,3 +12,5 @@ BACKWARD = f"{stages.UPDATE}/{stages.BACKWARD}"
 OPTIMIZER = f"{stages.UPDATE}/{stages.OPTIMIZER}"
 TARGET = f"{stages.UPDATE}/{stages.TARGET}"
 ENVIRONMENT = (STEP, RESET, WAIT)
+
+STEP_METHODS = ("step", "advance", "tick", "transition")  # of classes that may be environments

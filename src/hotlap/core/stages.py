@@ -4,6 +4,8 @@ Stages form a tree. A path such as `update/loss` names a stage by where it happe
 stage, so the exclusive times of all paths, with `unattributed`, sum to the wall time.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 

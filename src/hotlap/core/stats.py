@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
+from hotlap.core.warmup import change_point as change_point
+from hotlap.core.warmup import warmup_end as warmup_end
+
 Floats = NDArray[np.float64]
 RESAMPLES = 2_000
 PROCESS_NOISE = 0.02  # usual standard deviation of the logarithm of a cost between processes that do the same
@@ -73,6 +76,19 @@ def ratio_interval(
     return _percentiles(x[index].sum(axis=1) / y[index].sum(axis=1), level)
 
 
+def ratio_intervals(
+    parts: Sequence[ArrayLike], wholes: ArrayLike, level: float = 0.95, seed: int = 0
+) -> list[tuple[float, float]]:
+    """`ratio_interval` of many parts of the same wholes: they are resampled together, which costs little more than one."""
+    y = _blocks(_floats(wholes))
+    x = np.stack([_blocks(_floats(part)) for part in parts], axis=1)
+    index = _resample(len(y), RESAMPLES, seed)
+    weights = np.stack([np.bincount(chosen, minlength=len(y)) for chosen in index]).astype(np.float64)
+    tail = 50 * (1 - level)
+    low, high = np.percentile((weights @ x) / (weights @ y)[:, None], [tail, 100 - tail], axis=0)
+    return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+
+
 def paired_ratio(
     a: ArrayLike, b: ArrayLike, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[float, float, float]:
@@ -85,45 +101,6 @@ def paired_ratio(
     logs = np.log(x) - np.log(y)
     low, high = bootstrap_interval(logs, np.median, level, resamples, seed)
     return float(np.exp(np.median(logs))), float(np.exp(low)), float(np.exp(high))
-
-
-def change_point(values: ArrayLike) -> int | None:
-    """The index at which the level of a series changes most; None if one level explains it as well.
-
-    Two levels are fitted at every split, by least squares. Values further than five spreads from the median are pulled in
-    first, and the last value alone is no level, so that one outlier is none; the first alone may be one (a cold start).
-    The best split must beat a single level by the Bayesian information criterion with twice its price for two more
-    parameters (a level and a position), because all positions were tried.
-    """
-    x = _floats(values)
-    n = len(x)
-    spread = summarize(x).mad * 1.4826 or float(x.std())
-    if n < 4 or spread <= 1e-12 * float(np.abs(x).max()):  # one value, to the last digit
-        return None
-    x = np.clip((x - np.median(x)) / spread, -5, 5)
-    sums, squares = np.cumsum(x), np.cumsum(x**2)
-    split = np.arange(1, n - 1)
-    left = squares[split - 1] - sums[split - 1] ** 2 / split
-    right = squares[-1] - squares[split - 1] - (sums[-1] - sums[split - 1]) ** 2 / (n - split)
-    best = int(np.argmin(left + right))
-    one_level = squares[-1] - sums[-1] ** 2 / n
-    two_levels = max(float((left + right)[best]), 1e-9 * one_level)
-    return int(split[best]) if n * np.log(one_level / two_levels) > 4 * np.log(n) else None
-
-
-def warmup_end(values: ArrayLike) -> int:
-    """How many values at the start are warm-up: those before the last change point in the first half of the series.
-
-    A change in the second half is drift, not warm-up, and is left in.
-    """
-    x = _floats(values)
-    end, stop = 0, len(x)
-    while (step := change_point(x[end:stop])) is not None:
-        if end + step <= len(x) // 2:
-            end += step
-        else:
-            stop = end + step
-    return end
 
 
 def _floats(values: ArrayLike) -> Floats:
@@ -234,3 +211,13 @@ def series_error(values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -
     """Standard error of the median of a series whose neighbours depend on each other; 0 for one value."""
     x = _floats(values)
     return float(_block_medians(x, resamples, seed).std()) if len(x) > 1 else 0.0
+
+
+def spearman(a: ArrayLike, b: ArrayLike) -> float:
+    """Rank correlation; of equal values each gets the mean of their ranks."""
+    return float(np.corrcoef(_ranks(_floats(a)), _ranks(_floats(b)))[0, 1])
+
+
+def _ranks(x: Floats) -> Floats:
+    _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])

@@ -1,110 +1,144 @@
-"""Blocks of a race as numbers: what they cost, by stage, and which belong together."""
+"""Blocks of an interleaved run as numbers: what they cost, by stage, and which belong together."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from hotlap.core import stats
-from hotlap.core.counts import ENV_STEPS, ITERATIONS, UPDATES, WINDOWS
-from hotlap.experiment.interleave import Turn
+from hotlap.core.counts import ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS
+from hotlap.core.errors import RecordError
+from hotlap.record import codec
+from hotlap.record.blocks import Block, BlockLine, InterleavedConfig
+from hotlap.record.comparison import Work
+from hotlap.record.header import Status
+from hotlap.record.run import Identity, Run
 
-Rounds = dict[int, dict[int, dict[str, Any]]]  # round -> turn -> block
+Rounds = dict[int, dict[int, Block]]  # round -> number -> block
+_UNITS = (ENV_STEPS, UPDATES, ITERATIONS, WINDOWS)
 
 
-def blocks_of(turns: Iterable[Turn], side: str) -> Rounds:
-    """A side's blocks after its warm-up, which each fresh process may have once more."""
-    found: Rounds = defaultdict(dict)
-    for turn in turns:
-        if turn.side == side:
-            found[turn.round][turn.turn] = turn.block
-    for number, blocks in found.items():
+def config_of(run: Run) -> InterleavedConfig:
+    """The plan and the variants of a comparison or a sweep."""
+    return codec.from_json(InterleavedConfig, run.header.config, run.path / "run.json")
+
+
+def check_blocks(run: Run, lines: Sequence[BlockLine]) -> None:
+    """A block in which nothing was counted could not be compared with any other."""
+    for number, line in enumerate(lines, 1):
+        if not any(line.block.counts.get(unit, 0) > 0 for unit in _UNITS):
+            raise RecordError(f"{run.path}: block {number} is damaged: it counts no steps, updates, iterations or windows")
+
+
+def blocks_of(lines: Iterable[BlockLine], variant: str) -> Rounds:
+    """A variant's blocks after its warm-up, which each fresh process may have once more."""
+    rounds: Rounds = defaultdict(dict)
+    for line in lines:
+        if line.variant == variant:
+            rounds[line.round][line.number] = line.block
+    for number, blocks in rounds.items():
         order = sorted(blocks)
         late = stats.warmup_end([_pace(blocks[i]) for i in order]) if len(order) > 4 else 0
-        found[number] = {i: blocks[i] for i in order[late:]}
-    return found
+        rounds[number] = {i: blocks[i] for i in order[late:]}
+    return rounds
 
 
-def _pace(block: dict[str, Any]) -> float:
+def _pace(block: Block) -> float:
     """Seconds per whatever the block counts first."""
-    return next(cost(block, unit) for unit in (ENV_STEPS, UPDATES, ITERATIONS, WINDOWS) if block["counts"].get(unit))
+    return next(cost(block, unit) for unit in _UNITS if block.counts.get(unit, 0) > 0)
 
 
-def unit_of(turns: Sequence[Turn]) -> str:
-    """What costs are counted by: the first of steps, updates and iterations that all sides count; windows if there is none."""
-    sides = {turn.side for turn in turns}
+def unit_of(lines: Sequence[BlockLine]) -> str:
+    """What costs are counted by: the first of steps, updates and iterations that all variants count, or windows."""
+    variants = {line.variant for line in lines}
     for unit in (ENV_STEPS, UPDATES, ITERATIONS):
-        if sides and sides == {turn.side for turn in turns if turn.block["counts"].get(unit)}:
+        if variants and variants == {line.variant for line in lines if line.block.counts.get(unit)}:
             return unit
     return WINDOWS
 
 
-def cost(block: dict[str, Any], unit: str) -> float:
+def cost(block: Block, unit: str) -> float:
     """Seconds per unit of work."""
-    amount = block["counts"].get(unit, 0)
-    return float(block["wall"] / amount) if amount else float("nan")
+    amount = block.counts.get(unit, 0)
+    return float(block.wall / amount) if amount > 0 else float("nan")
 
 
-def stage_cost(block: dict[str, Any], path: str, unit: str) -> float:
-    """Seconds per unit of work in one stage, without those inside it. Blocks are measured in part: the shares hold for all."""
-    measured = block["wall"] - block["bare"]
-    return cost(block, unit) * block["stages"].get(path, 0.0) / measured if measured > 0 else float("nan")
+def stage_cost(block: Block, path: str, unit: str) -> float:
+    """Seconds per unit of work in one stage, exclusive. Blocks are measured in part: the shares hold for all."""
+    return cost(block, unit) * block.stages.get(path, 0.0) / block.measured if block.measured > 0 else float("nan")
 
 
-def paired(a: Rounds, b: Rounds, of: Callable[[dict[str, Any], dict[str, Any]], float]) -> list[list[float]]:
-    """A number for each pair of blocks of the same round and turn, by rounds."""
+def paired(a: Rounds, b: Rounds, of: Callable[[Block, Block], float]) -> list[list[float]]:
+    """A number for each pair of blocks of the same round and number, by rounds."""
     rounds = []
     for number in sorted(a.keys() & b.keys()):
-        values = [of(a[number][turn], b[number][turn]) for turn in sorted(a[number].keys() & b[number].keys())]
+        values = [of(a[number][i], b[number][i]) for i in sorted(a[number].keys() & b[number].keys())]
         if finite := [value for value in values if np.isfinite(value)]:
             rounds.append(finite)
     return rounds
 
 
-def every_block(side: Rounds) -> list[dict[str, Any]]:
-    return [block for blocks in side.values() for block in blocks.values()]
+def every_block(variant: Rounds) -> list[Block]:
+    return [block for blocks in variant.values() for block in blocks.values()]
 
 
-def shares(side: Rounds) -> dict[str, float]:
+def shares(variant: Rounds) -> dict[str, float]:
     """Each stage's share of all the time that was measured."""
-    measured = sum(block["wall"] - block["bare"] for block in every_block(side))
-    return (
-        {path: sum(b["stages"].get(path, 0.0) for b in every_block(side)) / measured for path in paths_of(side)}
-        if measured
-        else {}
-    )
+    blocks = every_block(variant)
+    measured = sum(block.measured for block in blocks)
+    if measured <= 0:
+        return {}
+    return {path: sum(block.stages.get(path, 0.0) for block in blocks) / measured for path in paths_of(variant)}
 
 
-def total_cost(side: Rounds, unit: str) -> float:
-    """All the time over all the work: what rare and long work does to a side, which medians do not see."""
-    amount = sum(block["counts"].get(unit, 0) for block in every_block(side))
-    return sum(block["wall"] for block in every_block(side)) / amount if amount else float("nan")
+def total_cost(variant: Rounds, unit: str) -> float:
+    """All the time over all the work: what rare and long work does to a variant, which medians do not see."""
+    amount = sum(block.counts.get(unit, 0) for block in every_block(variant))
+    return sum(block.wall for block in every_block(variant)) / amount if amount > 0 else float("nan")
 
 
-def paths_of(side: Rounds) -> set[str]:
-    return {path for block in every_block(side) for path in block["stages"]}
+def paths_of(variant: Rounds) -> set[str]:
+    return {path for block in every_block(variant) for path in block.stages}
 
 
-def median_of(side: Rounds, of: Callable[[dict[str, Any]], float]) -> float:
-    values = [value for block in every_block(side) if np.isfinite(value := of(block))]
+def median_of(variant: Rounds, of: Callable[[Block], float]) -> float:
+    values = [value for block in every_block(variant) if np.isfinite(value := of(block))]
     return float(np.median(values)) if values else float("nan")
 
 
-def merged(blocks: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    """A round's blocks as one."""
-    found: dict[str, Any] = {"wall": 0.0, "bare": 0.0, "counts": defaultdict(float), "stages": defaultdict(float)}
-    for block in blocks.values():
-        for name in ("wall", "bare"):
-            found[name] += block[name]
-        for name in ("counts", "stages"):
-            for key, value in block[name].items():
-                found[name][key] += value
-    return found
+def merged(blocks: Iterable[Block]) -> Block:
+    """Several blocks as one."""
+    blocks = list(blocks)
+    counts: defaultdict[str, float] = defaultdict(float)
+    stages: defaultdict[str, float] = defaultdict(float)
+    for block in blocks:
+        for name, amount in block.counts.items():
+            counts[name] += amount
+        for path, seconds in block.stages.items():
+            stages[path] += seconds
+    return Block(sum(block.wall for block in blocks), sum(block.paused for block in blocks), counts, stages)
 
 
-def ending(document: dict[str, Any]) -> list[str]:
-    """What a reader must know of how a race ended."""
-    early = document["status"] in ("interrupted", "killed")
-    said = [f"The {document['verb']} was {document['status']}: this is what was measured until then."] if early else []
-    return [*said, document["error"]] if document["error"] else said
+def work_of(variant: Rounds, unit: str) -> Work:
+    """How much was done and learned per step, and how long episodes were."""
+    if not every_block(variant):
+        return Work()
+    counts = merged(every_block(variant)).counts
+    steps, updates, episodes = (counts.get(what, 0.0) for what in (ENV_STEPS, UPDATES, EPISODES))
+    return Work(
+        per_second=finite(1 / median_of(variant, lambda block: cost(block, unit))),
+        updates_per_env_step=updates / steps if steps else None,
+        env_steps_per_episode=steps / episodes if steps and episodes else None,
+    )
+
+
+def finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def ending(identity: Identity) -> list[str]:
+    """What a reader must know of how an interleaved run ended."""
+    messages = []
+    if identity.status in (Status.INTERRUPTED, Status.KILLED):
+        messages.append(f"The {identity.verb} was {identity.status}: this is what was measured until then.")
+    return [*messages, identity.error] if identity.error else messages

@@ -1,14 +1,12 @@
 """Saved runs against each other, and the gate for CI: slower than the baseline by more than is allowed, beyond doubt?
 
-Runs that did not take turns share neither the moment nor the process, so what differs between two runs of the same thing is
+Runs that were not interleaved share neither the moment nor the process, so what differs between two runs of the same thing is
 part of the doubt. It is estimated from the runs given and, as they are few, from its usual size (`stats.PROCESS_NOISE`).
 """
 
-import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,140 +14,137 @@ from scipy.special import stdtrit
 
 from hotlap.core import stages, stats
 from hotlap.core.counts import ENV_STEPS, UPDATES
-from hotlap.core.errors import RecordError, UsageError
+from hotlap.core.errors import UsageError
 from hotlap.core.sample import Sample
-from hotlap.experiment import compare
+from hotlap.core.text import printable
+from hotlap.experiment.blocks import finite
+from hotlap.experiment.rows import MEMORY, NOTHING, TINY, outcome_of, stage_order, time_per
+from hotlap.record.baseline import CostSeries, read_baseline
+from hotlap.record.blocks import VariantRecord
+from hotlap.record.comparison import (
+    Comparison,
+    ComparisonReport,
+    Contribution,
+    GateReport,
+    GateResult,
+    GateVerdict,
+    Row,
+    RowKind,
+)
 from hotlap.record.counters import fill_worker_steps
-from hotlap.record.run import Run, load, write_atomically
+from hotlap.record.header import Status, Verb
+from hotlap.record.machine import Gpu, Machine
+from hotlap.record.run import Identity, Run, load
+from hotlap.record.series import unattributed
 
-SCHEMA = "hotlap.baseline/1"
+SCHEMA, COMPARE_SCHEMA = "hotlap.gate/2", "hotlap.compare/2"
 FEW = 5  # windows below which a run says nothing
-PASS, FAIL, UNSURE = "pass", "FAIL", "cannot tell"
+NANO = 1e-9
 
 
-def series_of(run: Run) -> dict[str, Any]:
+# -- saved runs --
+
+
+def series_of(run: Run) -> CostSeries:
     """What a comparison needs of a run: the cost of its windows, in all and by stage. This is an entry of a baseline file."""
     header = run.header
-    if header["verb"] not in ("profile", "train"):
-        raise UsageError(f"{run.path} is a {header['verb']}, not a profile or a training run")
+    if header.verb not in (Verb.PROFILE, Verb.TRAIN):
+        raise UsageError(f"{run.path} is a {header.verb}, not a profile or a training run")
+    fill_worker_steps(run)
     _, steady = run.steady()
     if len(steady) < FEW:
         raise UsageError(f"{run.path} has {len(steady)} windows after warm-up; at least {FEW} are needed: measure longer")
-    fill_worker_steps(run)
-    unit = next((u for u in (ENV_STEPS, UPDATES) if all(s.counts.get(u) for s in steady)), None)
+    unit = next((u for u in (ENV_STEPS, UPDATES) if all(s.counts.get(u, 0) > 0 for s in steady)), None)
     if unit is None:
         raise UsageError(f"{run.path}: no window has env steps or updates in it, so there is no cost to compare")
-    amounts = [s.counts[unit] for s in steady]
-    paths = [*sorted({path for s in steady for path in s.own}, key=stages.order), stages.UNATTRIBUTED]
-    return {
-        "target": header["target"],
-        "verb": header["verb"],
-        "created": header["created"],
-        "status": header["status"],
-        "config": header["config"],
-        "unit": unit,
-        "whole": [_short(s.wall * 1e-9 / n) for s, n in zip(steady, amounts, strict=True)],
-        "stages": {p: [_short(_own(s, p) * 1e-9 / n) for s, n in zip(steady, amounts, strict=True)] for p in paths},
-        "memory": max(line.rss for line in run.lines),
-        "machine": {key: header["machine"].get(key) for key in ("cpu", "cores", "usable_cores", "gpus", "python", "versions")},
-    }
+    paths = [*sorted({path for s in steady for path in s.exclusive}, key=stages.order), stages.UNATTRIBUTED]
+    machine = header.machine
+    return CostSeries(
+        target=header.target,
+        created=header.created,
+        config=header.config,
+        unit=unit,
+        whole=tuple(_short(s.wall * NANO / s.counts[unit]) for s in steady),
+        stages={path: tuple(_short(_exclusive(s, path) * NANO / s.counts[unit]) for s in steady) for path in paths},
+        memory=max(line.rss for line in run.lines),
+        machine=Machine(
+            cpu=machine.cpu,
+            cores=machine.cores,
+            usable_cores=machine.usable_cores,
+            gpus=machine.gpus,
+            python=machine.python,
+            versions=machine.versions,
+        ),
+        verb=header.verb,
+        status=run.status,
+    )
 
 
-def _own(sample: Sample, path: str) -> int:
-    if path != stages.UNATTRIBUTED:
-        return sample.own.get(path, 0)
-    return sample.wall - sum(total for name, total in sample.total.items() if stages.parent(name) is None)
+def _exclusive(sample: Sample, path: str) -> int:
+    return unattributed(sample) if path == stages.UNATTRIBUTED else sample.exclusive.get(path, 0)
 
 
 def _short(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def read_side(path: str) -> list[dict[str, Any]]:
+def read_saved(path: str) -> tuple[CostSeries, ...]:
     """A baseline file, or a saved run."""
-    if Path(path).suffix != ".json":
-        return [series_of(load(path))]
-    try:
-        found = json.loads(Path(path).read_text())
-    except OSError as error:
-        raise RecordError(f"cannot read the baseline {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise RecordError(f"{path} is damaged: {error}") from error
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        schema = found.get("schema") if isinstance(found, dict) else None
-        raise RecordError(f"{path} has schema {schema!r}; this version of hotlap reads {SCHEMA!r}")
-    runs = found.get("runs")
-    needed = {
-        "target": str,
-        "created": str,
-        "config": dict,
-        "unit": str,
-        "whole": list,
-        "stages": dict,
-        "memory": int,
-        "machine": dict,
-    }
-    if not isinstance(runs, list) or not runs:
-        raise RecordError(f"{path} is damaged: it has no runs")
-    for run in runs:
-        wrong = [name for name, kind in needed.items() if not isinstance(run, dict) or not isinstance(run.get(name), kind)]
-        if wrong or not all(isinstance(value, int | float) and value > 0 for value in run["whole"]) or not run["whole"]:
-            raise RecordError(f"{path} is damaged: a run lacks {', '.join(wrong) or 'costs above 0'}")
-    return runs
+    return read_baseline(Path(path)) if Path(path).suffix == ".json" else (series_of(load(path)),)
 
 
-def write_baseline(path: Path, runs: Sequence[dict[str, Any]]) -> None:
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    write_atomically(path, json.dumps({"schema": SCHEMA, "created": created, "runs": list(runs)}, indent=1) + "\n")
-
-
-def check_comparable(base: Sequence[dict[str, Any]], new: Sequence[dict[str, Any]], anyway: bool) -> list[str]:
+def check_comparable(base: Sequence[CostSeries], new: Sequence[CostSeries], anyway: bool) -> list[str]:
     """Warnings about what differs beside the thing itself; another machine or unit is refused, unless told otherwise."""
-    warnings: list[str] = []
+    messages: list[str] = []
     for run in (*base[1:], *new):
-        warnings += [said for said in _differences(base[0], run, anyway) if said not in warnings]
-    ended = [run.get("status", "done") for run in (*base, *new)]
-    if any(status != "done" for status in ended):
-        warnings.append(f"Not every run is complete: {', '.join(sorted(set(ended) - {'done'}))}.")
-    return warnings
+        messages += [message for message in _differences(base[0], run, anyway) if message not in messages]
+    incomplete = sorted({run.status for run in (*base, *new)} - {Status.DONE})
+    if incomplete:
+        messages.append(f"Not every run is complete: {', '.join(incomplete)}.")
+    return messages
 
 
-def _differences(a: dict[str, Any], b: dict[str, Any], anyway: bool) -> list[str]:
-    warnings = []
-    old, now = a["machine"], b["machine"]
-    refused = [
-        f"{key} {_say(old.get(key))} and {_say(now.get(key))}"
-        for key in ("cpu", "usable_cores", "gpus")
-        if _say(old.get(key)) != _say(now.get(key))
-    ]
-    if a["unit"] != b["unit"]:
-        raise UsageError(f"one run counts {a['unit']}, the other {b['unit']}: their costs cannot be compared")
-    if refused and not anyway:
-        raise UsageError(f"the runs come from different machines ({'; '.join(refused)}); --anyway compares them all the same")
-    if refused:
-        warnings.append(f"The runs come from different machines: {'; '.join(refused)}.")
-    versions = [{"python": side.get("python"), **(side.get("versions") or {})} for side in (old, now)]
+def _differences(a: CostSeries, b: CostSeries, anyway: bool) -> list[str]:
+    if a.unit != b.unit:
+        raise UsageError(f"one run counts {a.unit}, the other {b.unit}: their costs cannot be compared")
+    messages = _other_machine(a.machine, b.machine, anyway)
+    versions = [{"python": machine.python, **machine.versions} for machine in (a.machine, b.machine)]
     names = [name for name in sorted(versions[0].keys() | versions[1].keys()) if versions[0].get(name) != versions[1].get(name)]
     if names:
         changed = ", ".join(f"{name} {versions[0].get(name)} and {versions[1].get(name)}" for name in names)
-        warnings.append(f"Other versions: {changed}.")
-    if a["target"] != b["target"]:
-        warnings.append(f"The runs are of different targets: {a['target']} and {b['target']}.")
-    elif a["config"] != b["config"]:
-        keys = sorted(k for k in a["config"].keys() | b["config"].keys() if a["config"].get(k) != b["config"].get(k))
-        warnings.append(f"The runs differ in their config: {', '.join(keys)}.")
-    if a.get("verb") != b.get("verb"):
-        warnings.append(f"One is a {a.get('verb')} run, the other a {b.get('verb')} run.")
-    missing = sorted(set(a["stages"]) ^ set(b["stages"]))
+        messages.append(f"Other versions: {changed}.")
+    if a.target != b.target:
+        messages.append(f"The runs are of different targets: {a.target} and {b.target}.")
+    elif a.config != b.config:
+        keys = sorted(key for key in a.config.keys() | b.config.keys() if a.config.get(key) != b.config.get(key))
+        messages.append(f"The runs differ in their config: {', '.join(keys)}.")
+    if a.verb != b.verb:
+        messages.append(f"One is a {a.verb} run, the other a {b.verb} run.")
+    missing = sorted(set(a.stages) ^ set(b.stages))
     if missing:
-        warnings.append(f"Stages that only one side has: {', '.join(missing)}.")
-    return warnings
+        messages.append(f"Stages that only one run has: {', '.join(missing)}.")
+    return messages
 
 
-def _say(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(str(item.get("name", item)) if isinstance(item, dict) else str(item) for item in value) or "none"
-    return str(value)
+def _other_machine(a: Machine, b: Machine, anyway: bool) -> list[str]:
+    pairs = {
+        "cpu": (a.cpu, b.cpu),
+        "usable_cores": (f"{a.usable_cores:g}", f"{b.usable_cores:g}"),
+        "gpus": (_gpu_names(a.gpus), _gpu_names(b.gpus)),
+    }
+    different = [f"{what} {old} and {now}" for what, (old, now) in pairs.items() if old != now]
+    if not different:
+        return []
+    if not anyway:
+        raise UsageError(f"the runs come from different machines ({'; '.join(different)}); --anyway compares them all the same")
+    return [f"The runs come from different machines: {'; '.join(different)}."]
+
+
+def _gpu_names(gpus: Sequence[Gpu]) -> str:
+    return ", ".join(gpu.name for gpu in gpus) or "none"
+
+
+# -- the comparison --
 
 
 def effect(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], level: float = 0.95) -> stats.Effect:
@@ -170,85 +165,97 @@ def effect(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], leve
 
 
 def compare_saved(
-    base: Sequence[dict[str, Any]], new: Sequence[dict[str, Any]], names: tuple[str, str], anyway: bool
-) -> dict[str, Any]:
-    """The document of a comparison, from saved runs."""
+    base: Sequence[CostSeries], new: Sequence[CostSeries], names: tuple[str, str], anyway: bool
+) -> ComparisonReport:
+    """The report of a comparison, from saved runs."""
     warnings = check_comparable(base, new, anyway)
-    warnings.append("The runs did not take turns on the machine: the interval allows for the usual difference between runs.")
-    unit = base[0]["unit"]
-    whole = effect([run["whole"] for run in base], [run["whole"] for run in new])
-    totals = [float(np.mean([np.median(run["whole"]) for run in side])) for side in (base, new)]
-    name = f"time per {unit.removesuffix('s').replace('_', ' ')}"
-    rows = [compare.as_row(whole, {"kind": "whole", "name": name, "a": totals[0], "b": totals[1], "unit": "seconds"})]
-    most = [float(np.mean([run["memory"] for run in side])) for side in (base, new)]
-    memory = effect([[run["memory"]] for run in base], [[run["memory"]] for run in new])
-    row = {"kind": "memory", "name": "memory", "a": most[0], "b": most[1], "unit": "bytes"}
-    rows.append(compare.as_row(memory, row, words=(compare.SMALLER, compare.LARGER)))
-    every = {path for run in (*base, *new) for path in run["stages"]}
-    paths = sorted(every, key=lambda path: (path == stages.UNATTRIBUTED, stages.order(path)))
-    for path in paths:
-        a, b = ([run["stages"].get(path, [0.0]) for run in side] for side in (base, new))
-        own = [float(np.mean([np.mean(values) for values in side])) for side in (a, b)]
-        if max(own) < compare.TINY * totals[0]:
-            continue
-        both = all(min(values) > 0 for side in (a, b) for values in side)
-        found = effect(a, b, 1 - 0.05 / len(paths)) if both else stats.Effect(float("nan"), -np.inf, np.inf, np.inf, 0, 0)
-        row = compare.as_row(found, {"kind": "stage", "name": path, "a": own[0], "b": own[1], "unit": "seconds"})
-        if not both:
-            row["only"] = "A" if own[0] > 0 >= own[1] else "B" if own[1] > 0 >= own[0] else None
-        change = (own[1] - own[0]) / totals[0]
-        share = change * totals[0] / (totals[1] - totals[0]) if totals[1] != totals[0] else None
-        rows.append(row | {"contribution": {"value": change, "ci95": None}, "share_of_change": share})
-    headline = compare.as_row(whole, {})
-    comparison = {"a": names[0], "b": names[1], **headline, "rounds": whole.rounds, "pairs": whole.pairs, "rows": rows}
-    comparison |= {
-        "change": totals[1] / totals[0] - 1,
-        "projected": None,
-        "work": {"a": {}, "b": {}},
-        "ratios": [],
-        "ratio_of_totals": None,
-    }
-    return {
-        "schema": "hotlap.compare/1",
-        "run": names[1],
-        "verb": "compare",
-        "target": new[0]["target"],
-        "status": "done",
-        "error": None,
-        "created": new[0]["created"],
-        "unit": unit,
-        "baseline": names[0],
-        **headline,
-        "rows": rows,
-        "comparisons": [comparison],
-        "control": None,
-        "plan": None,
-        "sides": [{"name": name} for name in names],
-        "machine": new[0]["machine"],
-        "warnings": warnings,
-    }
+    warnings.append("The runs were not interleaved: the interval allows for the usual difference between runs.")
+    unit, latest = base[0].unit, new[0]
+    whole = effect([run.whole for run in base], [run.whole for run in new])
+    totals = [float(np.mean([np.median(run.whole) for run in group])) for group in (base, new)]
+    rows = (
+        Row(**vars(outcome_of(whole)), kind=RowKind.WHOLE, name=time_per(unit), a=totals[0], b=totals[1], unit="seconds"),
+        _memory_row(base, new),
+        *_stage_rows(base, new, totals),
+    )
+    change = totals[1] / totals[0] - 1
+    comparison = Comparison(
+        **vars(outcome_of(whole)), a=names[0], b=names[1], rounds=whole.rounds, pairs=whole.pairs, rows=rows, change=change
+    )
+    return ComparisonReport(
+        **vars(outcome_of(whole)),
+        schema=COMPARE_SCHEMA,
+        identity=Identity(names[1], Verb.COMPARE, latest.target, Status.DONE, None, latest.created, latest.machine),
+        unit=unit,
+        baseline=names[0],
+        rows=rows,
+        comparisons=(comparison,),
+        variants=tuple(VariantRecord(name) for name in names),
+        warnings=tuple(warnings),
+    )
 
 
-def judge(doc: dict[str, Any], max_slowdown: float) -> dict[str, Any]:
+def _memory_row(base: Sequence[CostSeries], new: Sequence[CostSeries]) -> Row:
+    a, b = (float(np.mean([run.memory for run in group])) for group in (base, new))
+    known = all(run.memory > 0 for run in (*base, *new))
+    change = effect([[run.memory] for run in base], [[run.memory] for run in new]) if known else NOTHING
+    return Row(**vars(outcome_of(change, words=MEMORY)), kind=RowKind.MEMORY, name="memory", a=a, b=b, unit="bytes")
+
+
+def _stage_rows(base: Sequence[CostSeries], new: Sequence[CostSeries], totals: Sequence[float]) -> list[Row]:
+    paths = sorted({path for run in (*base, *new) for path in run.stages}, key=stage_order)
+    rows = [_stage_row(path, base, new, totals, 1 - 0.05 / len(paths)) for path in paths]
+    return [row for row in rows if max(row.a or 0.0, row.b or 0.0) >= TINY * totals[0]]
+
+
+def _stage_row(path: str, base: Sequence[CostSeries], new: Sequence[CostSeries], totals: Sequence[float], level: float) -> Row:
+    a, b = ([run.stages.get(path, (0.0,)) for run in group] for group in (base, new))
+    costs = [float(np.mean([np.mean(values) for values in group])) for group in (a, b)]
+    both = all(min(values) > 0 for group in (a, b) for values in group)
+    change = (costs[1] - costs[0]) / totals[0]
+    whole = totals[1] - totals[0]
+    only = None if both else "A" if costs[0] > 0 >= costs[1] else "B" if costs[1] > 0 >= costs[0] else None
+    return Row(
+        **vars(outcome_of(effect(a, b, level) if both else NOTHING)),
+        kind=RowKind.STAGE,
+        name=path,
+        a=costs[0],
+        b=costs[1],
+        unit="seconds",
+        only=only,
+        contribution=Contribution(finite(change)),
+        share_of_change=(costs[1] - costs[0]) / whole if whole else None,
+    )
+
+
+# -- the gate --
+
+
+def judge(report: ComparisonReport, max_slowdown: float) -> GateReport:
     """Pass, fail, or cannot tell: the whole interval of the slowdown against the limit."""
-    low, high = (1 / limit - 1 for limit in reversed(doc["ci95"]))
-    slowdown = 1 / doc["ratio"] - 1
-    verdict = FAIL if low > max_slowdown else PASS if high <= max_slowdown else UNSURE
-    return {"gate": verdict, "slowdown": slowdown, "slowdown_ci95": [low, high], "max_slowdown": max_slowdown}
+    verdict, slowdown, interval = GateVerdict.UNSURE, None, None
+    if report.ratio and report.ci95 and min(report.ci95) > 0:
+        low, high = (1 / limit - 1 for limit in reversed(report.ci95))
+        slowdown, interval = 1 / report.ratio - 1, (low, high)
+        verdict = GateVerdict.FAIL if low > max_slowdown else GateVerdict.PASS if high <= max_slowdown else GateVerdict.UNSURE
+    comparison = replace(report, schema=SCHEMA, identity=replace(report.identity, verb=Verb.GATE))
+    return GateReport(comparison, GateResult(verdict, slowdown, interval, max_slowdown))
 
 
-def junit(doc: dict[str, Any], verdict: dict[str, Any]) -> str:
+def junit(report: GateReport) -> str:
     """The gate as a JUnit file: one case for the whole, one for each stage that says where the time went."""
-    cases = [row for row in doc["rows"] if row["kind"] in ("whole", "stage")]
-    failed = verdict["gate"] == FAIL
+    comparison, result = report.comparison, report.result
+    cases = [row for row in comparison.rows if row.kind is not RowKind.MEMORY]
+    failed = result.gate is GateVerdict.FAIL
     attributes = {"name": "hotlap gate", "tests": str(len(cases)), "failures": str(int(failed))}
     suite = ElementTree.Element("testsuite", attributes)
     for row in cases:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": f"hotlap.{doc['target']}", "name": row["name"]})
-        if failed and row is cases[0]:
-            low, high = verdict["slowdown_ci95"]
-            text = f"{verdict['slowdown']:+.1%} ({low:+.1%} to {high:+.1%}), allowed {verdict['max_slowdown']:+.1%}"
+        names = {"classname": printable(f"hotlap.{comparison.identity.target}"), "name": printable(row.name)}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        if failed and row is cases[0] and result.slowdown is not None and result.slowdown_ci95 is not None:
+            low, high = result.slowdown_ci95
+            text = f"{result.slowdown:+.1%} ({low:+.1%} to {high:+.1%}), allowed {result.max_slowdown:+.1%}"
             ElementTree.SubElement(case, "failure", {"message": f"slower than the baseline: {text}"})
-        ratio = f"ratio {row['ratio']:.4f}" if row["ratio"] else "no ratio"
-        ElementTree.SubElement(case, "system-out").text = f"{ratio}; {row['verdict']}"
+        ratio = f"ratio {row.ratio:.4f}" if row.ratio else "no ratio"
+        ElementTree.SubElement(case, "system-out").text = f"{ratio}; {row.verdict}"
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

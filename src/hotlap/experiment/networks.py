@@ -1,16 +1,15 @@
 """Networks side by side: what size costs, and whether time follows size at all.
 
-    hotlap.compare_nets({"small": net, "large": other}, batch=256).show()
+    nets = hotlap.compare_nets({"small": net, "large": other}, batch=256)
 
-All take turns in this process, forward and forward with backward, on the same random input. On small networks the time goes
-to calling operations, not to computing them; then a smaller network is no faster, and the result says so.
+All are timed in this process, interleaved, forward and forward with backward, on the same random input. On small networks the
+time goes to calling operations, not to computing them; then a smaller network is no faster, and the result says so.
 """
 
 import copy
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,46 +18,12 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from hotlap.core import stats
+from hotlap.record import codec
+from hotlap.record.header import ModuleTime
+from hotlap.record.networks import NetComparison, NetTimes, readings_of
 from hotlap.train.modules import ModuleTimer
 
-ROUNDS, TURN = 30, 0.01  # turns per network; seconds that one lasts at least
-FOLLOWS = 0.5  # of the difference in operations (logarithms) that time shows, from which it follows size
-
-
-@dataclass(frozen=True)
-class NetTimes:
-    """One network on one batch. Times are seconds; `operations` counts multiplications and additions of a forward pass."""
-
-    name: str
-    parameters: int
-    operations: int
-    saved_bytes: int  # kept from the forward pass for the backward pass, parameters not counted
-    act: float  # forward without gradients
-    act_ci95: tuple[float, float]
-    forward: float  # with gradients
-    both: float
-    both_ci95: tuple[float, float]
-    modules: list[dict[str, Any]]
-
-    @property
-    def backward(self) -> float:
-        return self.both - self.forward
-
-
-@dataclass(frozen=True)
-class NetComparison:
-    nets: list[NetTimes]
-    batch: int
-    says: list[str]
-
-    def document(self) -> dict[str, Any]:
-        found = [asdict(net) | {"backward": net.backward} for net in self.nets]
-        return {"schema": "hotlap.nets/1", "batch": self.batch, "nets": found, "says": self.says}
-
-    def show(self) -> None:
-        from hotlap.report import comparison, terminal
-
-        terminal.render(f"networks, batch {self.batch}", comparison.net_sections(self.document()), terminal.Output())
+ROUNDS, BLOCK = 30, 0.01  # blocks per network; seconds that one lasts at least
 
 
 def compare_nets(
@@ -75,15 +40,15 @@ def compare_nets(
         raise ValueError("batch must be at least 1 and rounds at least 2")
     nets = {name: copy.deepcopy(net) for name, net in nets.items()}  # timing leaves gradients and statistics behind
     inputs = {name: _input(net, batch, input_shape, make_input) for name, net in nets.items()}
-    turns = {(name, way): _turn(net, inputs[name], way) for name, net in nets.items() for way in ("act", "forward", "both")}
-    samples: dict[tuple[str, str], list[float]] = {key: [] for key in turns}
-    repeats = {key: max(1, round(TURN / _seconds(turn, 3))) for key, turn in turns.items()}
-    coin = random.Random(0)
+    passes = {(name, way): _pass(net, inputs[name], way) for name, net in nets.items() for way in ("act", "forward", "both")}
+    samples: dict[tuple[str, str], list[float]] = {key: [] for key in passes}
+    repeats = {key: max(1, round(BLOCK / _seconds(run, 3))) for key, run in passes.items()}
+    order = random.Random(0)
     for _ in range(rounds):
-        for key in coin.sample(list(turns), len(turns)):
-            samples[key].append(_seconds(turns[key], repeats[key]))
-    times = [_times(name, net, inputs[name], samples) for name, net in nets.items()]
-    return NetComparison(times, batch, _says(times))
+        for key in order.sample(list(passes), len(passes)):
+            samples[key].append(_seconds(passes[key], repeats[key]))
+    times = tuple(_times(name, net, inputs[name], samples) for name, net in nets.items())
+    return NetComparison(times, batch, readings_of(times))
 
 
 def _input(net: nn.Module, batch: int, shape: tuple[int, ...] | None, make: Callable[[int], Any] | None) -> Any:
@@ -98,7 +63,7 @@ def _input(net: nn.Module, batch: int, shape: tuple[int, ...] | None, make: Call
     return torch.randn(batch, *shape, device=device, generator=torch.Generator(device).manual_seed(0))
 
 
-def _turn(net: nn.Module, inputs: Any, way: str) -> Callable[[], None]:
+def _pass(net: nn.Module, inputs: Any, way: str) -> Callable[[], None]:
     gpu = any(p.is_cuda for p in net.parameters())
 
     def run() -> None:
@@ -124,20 +89,20 @@ def _scalar(output: Any) -> Tensor:
     return sum((_scalar(value) for value in values if isinstance(value, Tensor | tuple | list | Mapping)), torch.zeros(()))
 
 
-def _seconds(turn: Callable[[], None], repeats: int) -> float:
+def _seconds(run: Callable[[], None], repeats: int) -> float:
     begin = time.perf_counter()
     for _ in range(repeats):
-        turn()
+        run()
     return (time.perf_counter() - begin) / repeats
 
 
 def _times(name: str, net: nn.Module, inputs: Any, samples: dict[tuple[str, str], list[float]]) -> NetTimes:
-    own = {p.untyped_storage().data_ptr() for p in net.parameters()}
+    parameters = {p.untyped_storage().data_ptr() for p in net.parameters()}
     saved: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
+        if storage.data_ptr() not in parameters:
             saved[storage.data_ptr()] = storage.nbytes()
         return tensor
 
@@ -150,7 +115,7 @@ def _times(name: str, net: nn.Module, inputs: Any, samples: dict[tuple[str, str]
     timer = ModuleTimer({name: net})
     with timer.watch():
         for _ in range(5):
-            _turn(net, inputs, "both")()
+            _pass(net, inputs, "both")()
     act, forward, both = (samples[name, way] for way in ("act", "forward", "both"))
     return NetTimes(
         name=name,
@@ -160,27 +125,8 @@ def _times(name: str, net: nn.Module, inputs: Any, samples: dict[tuple[str, str]
         act=float(np.median(act)),
         act_ci95=stats.bootstrap_interval(act, np.median),
         forward=float(np.median(forward)),
+        backward=float(np.median(both) - np.median(forward)),
         both=float(np.median(both)),
         both_ci95=stats.bootstrap_interval(both, np.median),
-        modules=[asdict(entry) for entry in timer.results()],
+        modules=tuple(codec.from_json(ModuleTime, codec.to_json(entry), "modules") for entry in timer.results()),
     )
-
-
-def _says(nets: list[NetTimes]) -> list[str]:
-    """Each network against the smallest: does time follow the operations?"""
-    smallest = min(nets, key=lambda net: net.operations)
-    said = []
-    for net in nets:
-        size = net.operations / max(smallest.operations, 1)
-        if net is smallest or size < 1.2:
-            continue
-        slower = net.both / smallest.both
-        follows = np.log(max(slower, 1e-9)) / np.log(size)
-        what = f"{net.name} computes {size:.1f}x as much as {smallest.name} and takes {slower:.2f}x as long"
-        reason = (
-            "time does not follow size: overhead-bound, a smaller network would not be faster"
-            if follows < FOLLOWS
-            else "time follows size"
-        )
-        said.append(f"{what}: {reason}.")
-    return said

@@ -1,176 +1,156 @@
-"""Sweeps: a knob's values raced in turns, and what the curve says."""
+"""Sweeps: a knob's values measured in an interleaved run, and what the curve says."""
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 
 from hotlap.core import stages, stats
 from hotlap.core.counts import ENV_STEPS, EPISODES, ITERATIONS, UPDATES
-from hotlap.experiment.blocks import Rounds, blocks_of, cost, ending, stage_cost, unit_of
-from hotlap.experiment.growth import SUPERLINEAR
-from hotlap.experiment.interleave import Turn, read_turns
-from hotlap.record.run import Run, strict_reading
+from hotlap.experiment.blocks import (
+    Rounds,
+    blocks_of,
+    check_blocks,
+    config_of,
+    cost,
+    ending,
+    every_block,
+    merged,
+    stage_cost,
+    unit_of,
+    work_of,
+)
+from hotlap.record.blocks import BlockLine, read_blocks
+from hotlap.record.growth import SUPERLINEAR
+from hotlap.record.profile import GrowthRow
+from hotlap.record.run import Run
+from hotlap.record.sweep import Knee, Reading, Scaling, Segment, SweepPoint, SweepReport
 
+SCHEMA = "hotlap.sweep/2"
 KNEE = 0.9  # of the best throughput
-LATENCY, PARTLY, LINEAR, CONTENDED = "latency-bound", "partly latency-bound", "work-bound", "contended"
-FLAT, LEARNING = "no effect", "learns differently"
-MEANING = {
-    FLAT: "throughput does not depend on it",
-    LATENCY: "a step costs the same however much is in it, so more at once is nearly free",
-    PARTLY: "part of the cost does not grow with the knob",
-    LINEAR: "cost grows with the work, throughput stays",
-    CONTENDED: "more at once is slower: something is fought over (cores, caches, memory)",
-}
 
 
-def document(run: Run) -> dict[str, Any]:
-    """What a sweep found, as plain data."""
-    with strict_reading(run.path):
-        turns = read_turns(run.path)
-        sides = run.header["config"]["sides"]
-        unit = unit_of(turns)
-        points = [_point(turns, side["name"], unit) for side in sides]
-        measured = [point for point in points if point["throughput"]]
-        found: dict[str, Any] = {
-            "schema": "hotlap.sweep/1",
-            **run.facts(),
-            "unit": unit,
-            "knobs": run.header["knobs"],
-            "points": points,
-            "best": max(measured, key=lambda point: point["throughput"])["name"] if measured else None,
-            "scaling": None,
-            "growth": growth_over(measured),
-            "plan": run.header["config"]["plan"],
-            "sides": sides,
-        }
-        if len(found["knobs"]) == 1:
-            found["scaling"] = scaling(measured, found["knobs"][0])
-        found["warnings"] = ending(found)
-        found["warnings"] += run.header.get("dropped", {}).values()
-        rates = {point["work"].get("updates_per_env_step") for point in measured}
-        numbers = [rate for rate in rates if rate]
-        if numbers and max(numbers) > 1.05 * min(numbers):
-            found["warnings"].append("The points make different numbers of updates per env step: throughput only.")
-    return found
+def report_of(run: Run) -> SweepReport:
+    """What a sweep found."""
+    config, lines = config_of(run), read_blocks(run.path)
+    check_blocks(run, lines)
+    unit = unit_of(lines)
+    points = [_point(lines, variant.name, unit) for variant in config.variants]
+    measured = [point for point in points if point.throughput]
+    knobs, setup = run.header.interleaved.knobs, run.header.setup
+    return SweepReport(
+        schema=SCHEMA,
+        identity=run.identity,
+        unit=unit,
+        knobs=knobs,
+        points=tuple(points),
+        best=max(measured, key=_throughput).name if measured else None,
+        scaling=scaling(measured, knobs[0]) if len(knobs) == 1 else None,
+        growth=growth_over(measured),
+        plan=config.plan,
+        variants=config.variants,
+        scratch=setup.scratch,
+        containment=setup.containment,
+        warnings=(*ending(run.identity), *run.header.interleaved.dropped.values(), *_unequal(measured)),
+    )
 
 
-def _point(turns: Sequence[Turn], name: str, unit: str) -> dict[str, Any]:
-    blocks = blocks_of(turns, name)
-    rounds = [[np.log(cost(b, unit)) for b in found.values() if cost(b, unit) > 0] for found in blocks.values()]
+def _throughput(point: SweepPoint) -> float:
+    return point.throughput or 0.0
+
+
+def _unequal(points: Sequence[SweepPoint]) -> list[str]:
+    rates = [rate for point in points if (rate := point.work.updates_per_env_step)]
+    if rates and max(rates) > 1.05 * min(rates):
+        return ["The points make different numbers of updates per env step: throughput only."]
+    return []
+
+
+def _point(lines: Sequence[BlockLine], name: str, unit: str) -> SweepPoint:
+    blocks = blocks_of(lines, name)
+    rounds = [[np.log(cost(b, unit)) for b in of_round.values() if cost(b, unit) > 0] for of_round in blocks.values()]
     rounds = [values for values in rounds if values]
-    point: dict[str, Any] = {"name": name, "values": _values(name), "throughput": None, "ci95": None, "work": {}}
+    values = dict(pair.split("=", 1) for pair in name.split(", ") if "=" in pair)
     if not rounds:
-        return point
+        return SweepPoint(name, values)
     effect = stats.rounds_effect(rounds)
-    every = [block for found in blocks.values() for block in found.values()]
-    iterations = sum(block["counts"].get(ITERATIONS, 0) for block in every)
-    totals = {what: sum(block["counts"].get(what, 0) for block in every) for what in (ENV_STEPS, UPDATES, EPISODES)}
-    measured = sum(block["wall"] - block["bare"] for block in every)
-    return point | {
-        "throughput": float(np.exp(-effect.value)),
-        "ci95": [float(np.exp(-effect.high)), float(np.exp(-effect.low))],
-        "rounds": effect.rounds,
-        "memory": float(np.median([block["rss"] for block in every])),
-        "stages": _stages(blocks, unit),
-        "seconds_per_iteration": measured / iterations if iterations else None,
-        "per_iteration": {what: totals[what] / iterations for what in totals} if iterations else {},
-        "work": {
-            "updates_per_env_step": totals[UPDATES] / totals[ENV_STEPS] if totals[ENV_STEPS] else None,
-            "env_steps_per_episode": totals[ENV_STEPS] / totals[EPISODES] if totals[EPISODES] else None,
-        },
-    }
+    every = every_block(blocks)
+    together = merged(every)
+    iterations = together.counts.get(ITERATIONS, 0)
+    totals = {what: together.counts.get(what, 0) for what in (ENV_STEPS, UPDATES, EPISODES)}
+    return SweepPoint(
+        name=name,
+        values=values,
+        throughput=float(np.exp(-effect.value)),
+        ci95=(float(np.exp(-effect.high)), float(np.exp(-effect.low))),
+        rounds=effect.rounds,
+        memory=float(np.median([block.rss for block in every])),
+        stages=_stages(blocks, unit),
+        seconds_per_iteration=together.measured / iterations if iterations else None,
+        per_iteration={what: amount / iterations for what, amount in totals.items()} if iterations else {},
+        work=work_of(blocks, unit),
+    )
 
 
 def _stages(blocks: Rounds, unit: str) -> dict[str, float]:
-    every = [block for found in blocks.values() for block in found.values()]
-    paths = {path for block in every for path in block["stages"]}
+    every = [block for block in every_block(blocks) if block.measured > 0 and cost(block, unit) > 0]
+    paths = {path for block in every for path in block.stages}
     return {path: float(np.median([stage_cost(block, path, unit) for block in every])) for path in paths}
 
 
-def _values(name: str) -> dict[str, str]:
-    return dict(pair.split("=", 1) for pair in name.split(", ") if "=" in pair)
+# -- what the curve says --
 
 
-def scaling(points: Sequence[dict[str, Any]], knob: str) -> dict[str, Any] | None:
+def scaling(points: Sequence[SweepPoint], knob: str) -> Scaling | None:
     """How throughput follows a numeric knob: segment by segment, and where more stops paying."""
     try:
-        x = [float(point["values"][knob]) for point in points]
-    except ValueError:
+        placed = sorted(((float(point.values[knob]), point) for point in points), key=lambda pair: pair[0])
+    except (ValueError, KeyError):
         return None
-    order = np.argsort(x)
-    if len(x) < 2 or min(x) <= 0 or len(set(x)) < len(x):
+    values = [value for value, _ in placed]
+    if len(values) < 2 or values[0] <= 0 or not np.isfinite(values).all() or len(set(values)) < len(values):
         return None
-    chosen = [points[i] for i in order]
-    value = np.array(x)[order]
-    rate = np.array([point["throughput"] for point in chosen])
-    slopes = np.diff(np.log(rate)) / np.diff(np.log(value))
-    segments = [
-        {"from": float(value[i]), "to": float(value[i + 1]), "slope": float(slope)}
-        | _read(chosen[i], chosen[i + 1], float(slope))
-        for i, slope in enumerate(slopes)
-    ]
-    best = float(rate.max())
-    knee = next(i for i, r in enumerate(rate) if r >= KNEE * best)
-    return {
-        "knob": knob,
-        "segments": segments,
-        "knee": {"value": float(value[knee]), "throughput": float(rate[knee]), "of_best": float(rate[knee] / best)},
-        "says": _says(segments),
-    }
+    segments = tuple(_segment(low, high, a, b) for (low, a), (high, b) in pairwise(placed))
+    best = max(_throughput(point) for point in points)
+    value, point = next((value, point) for value, point in placed if _throughput(point) >= KNEE * best)
+    return Scaling(knob, segments, Knee(value, _throughput(point), _throughput(point) / best))
 
 
-def _read(a: dict[str, Any], b: dict[str, Any], slope: float) -> dict[str, Any]:
-    """What the step from one point to the next says. If it changes how much is learned per step, only collecting is read."""
-    rates = [point.get("work", {}).get("updates_per_env_step") for point in (a, b)]
-    if None in rates or max(rates) <= 1.05 * min(rates):
-        return {"reading": _reading(slope, a, b)}
-    steps = [(point["per_iteration"] or {}).get(ENV_STEPS) for point in (a, b)]
-    collecting = [sum(cost for path, cost in point["stages"].items() if path.startswith(stages.COLLECT)) for point in (a, b)]
-    said = f"{rates[0]:.3g} to {rates[1]:.3g} updates per env step"
-    if all(collecting) and steps[0] and steps[1] and steps[0] != steps[1]:
+def _segment(low: float, high: float, a: SweepPoint, b: SweepPoint) -> Segment:
+    """From one point to the next. If that changes how much is learned per step, only collecting is read."""
+    slope = float(np.log(_throughput(b) / _throughput(a)) / np.log(high / low))
+    before, after = a.work.updates_per_env_step, b.work.updates_per_env_step
+    if before is None or after is None or max(before, after) <= 1.05 * min(before, after):
+        return Segment(low, high, slope, _reading(slope, a, b))
+    steps = [point.per_iteration.get(ENV_STEPS) for point in (a, b)]
+    collecting = [sum(s for path, s in point.stages.items() if path.startswith(stages.COLLECT)) for point in (a, b)]
+    if min(collecting) > 0 and steps[0] and steps[1] and steps[0] != steps[1]:
         alone = float(np.log(collecting[0] / collecting[1]) / np.log(steps[1] / steps[0]))
-        return {"reading": LEARNING, "learning": said, "collecting": _reading(alone, a, b), "collecting_slope": alone}
-    return {"reading": LEARNING, "learning": said}
+        return Segment(low, high, slope, Reading.LEARNS_DIFFERENTLY, (before, after), _reading(alone, a, b), alone)
+    return Segment(low, high, slope, Reading.LEARNS_DIFFERENTLY, (before, after))
 
 
-def _reading(slope: float, a: dict[str, Any], b: dict[str, Any]) -> str:
+def _reading(slope: float, a: SweepPoint, b: SweepPoint) -> Reading:
     if abs(slope) < 0.1:
-        steps = [(point.get("per_iteration") or {}).get(ENV_STEPS) for point in (a, b)]
-        return FLAT if all(steps) and steps[0] == steps[1] else LINEAR
-    return LATENCY if slope > 0.7 else PARTLY if slope > 0.3 else LINEAR if slope > 0 else CONTENDED
+        steps = [point.per_iteration.get(ENV_STEPS) for point in (a, b)]
+        return Reading.NO_EFFECT if all(steps) and steps[0] == steps[1] else Reading.WORK_BOUND
+    if slope > 0.7:
+        return Reading.LATENCY_BOUND
+    if slope > 0.3:
+        return Reading.PARTLY_LATENCY_BOUND
+    return Reading.WORK_BOUND if slope > 0 else Reading.CONTENDED
 
 
-def _says(segments: list[dict[str, Any]]) -> list[str]:
-    """The segments in words, neighbours that say the same joined."""
-    joined: list[dict[str, Any]] = []
-    for segment in segments:
-        same = joined and all(joined[-1].get(key) == segment.get(key) for key in ("reading", "collecting"))
-        if same:
-            first, last = (s.get("learning", "").partition(" to ") for s in (joined[-1], segment))
-            joined[-1] = {**joined[-1], "to": segment["to"], "learning": f"{first[0]} to {last[2]}"}
-        else:
-            joined.append(segment)
-    return [f"{s['from']:g} to {s['to']:g}: {_in_words(s)}" for s in joined]
-
-
-def _in_words(segment: dict[str, Any]) -> str:
-    if segment["reading"] != LEARNING:
-        return f"{segment['reading']}; {MEANING[segment['reading']]}"
-    alone = segment.get("collecting")
-    return str(segment["learning"]) + (f"; collecting alone is {alone}: {MEANING[alone]}" if alone else "")
-
-
-# -- how cost grows --
-
-
-def growth_over(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of a sweep's points: how the time of an iteration grows with the steps, updates and episodes in it."""
-    found = []
+def growth_over(points: Sequence[SweepPoint]) -> tuple[GrowthRow, ...]:
+    """How the time of an iteration grows with the steps, updates and episodes in it."""
+    rows = []
     for what in (ENV_STEPS, UPDATES, EPISODES):
-        pairs = [(p["per_iteration"][what], p["seconds_per_iteration"]) for p in points if p.get("per_iteration", {}).get(what)]
+        pairs = [
+            (amount, seconds)
+            for point in points
+            if (amount := point.per_iteration.get(what, 0)) > 0 and (seconds := point.seconds_per_iteration or 0) > 0
+        ]
         if len(pairs) >= 3 and max(w for w, _ in pairs) > 1.5 * min(w for w, _ in pairs):
             exponent, interval = stats.power_law([w for w, _ in pairs], [c for _, c in pairs])
-            above = exponent > SUPERLINEAR and interval[0] > 1.05
-            found.append({"work": what, "exponent": exponent, "ci95": list(interval), "superlinear": above})
-    return found
+            rows.append(GrowthRow(what, exponent, interval, exponent > SUPERLINEAR and interval[0] > 1.05))
+    return tuple(rows)

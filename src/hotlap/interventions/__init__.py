@@ -1,36 +1,44 @@
 """Interventions: reversible changes to an unmodified script, made while it runs.
 
-Each is a small context manager. HOTLAP_INTERVENE holds the list that a process should make, as JSON: [[name, {options}], ...];
-worker processes of the script read it too. What a script has not imported yet is changed once it is.
+A change is a function `(change: Change, **options) -> None` that says what to patch; `CHANGES` lists them all. The variable
+HOTLAP_INTERVENE holds those that a process should make, as JSON: [[name, {options}], ...]; worker processes of the script read
+it too. What a script has not imported yet is changed once it is.
 """
+
+from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hotlap.interventions import beside, kernels, layouts, source, switches
-from hotlap.interventions.changing import Change
+from hotlap.interventions import beside, kernels, layouts, precision, source, switches
+from hotlap.interventions.changing import APPLIED, Change, changed
+
+__all__ = ["APPLIED", "CHANGES", "VARIABLE", "intervened", "making", "variable"]
+
+if TYPE_CHECKING:
+    from hotlap.record.intervention import RuntimeChange
 
 VARIABLE = "HOTLAP_INTERVENE"
 
-CHANGES: dict[str, Callable[..., AbstractContextManager[object]]] = {
+CHANGES: dict[str, Callable[..., None]] = {
     "affinity": switches.affinity,
     "anomaly-off": switches.anomaly_off,
-    "autocast": switches.autocast,
+    "autocast": precision.autocast,
     "checkpoints-off": beside.checkpoints_off,
     "compile": switches.compiled,
     "compile-off": switches.compile_off,
     "cv2-threads": switches.cv2_threads,
     "evaluation-rarer": beside.evaluation_rarer,
-    "float32": switches.float32,
+    "float32": precision.float32,
     "flush-off": beside.flush_off,
     "foreach": switches.foreach,
     "gae-kernel": kernels.gae_kernel,
     "infos-empty": layouts.infos_empty,
     "logs-off": beside.logs_off,
-    "matmul": switches.matmul,
+    "matmul": precision.matmul,
     "one-process": layouts.one_process,
     "peel": layouts.peel,
     "render-off": beside.render_off,
@@ -42,12 +50,15 @@ CHANGES: dict[str, Callable[..., AbstractContextManager[object]]] = {
     "workers": layouts.worker_processes,
 }
 
-Wanted = Sequence[tuple[str, dict[str, Any]]]
 
-
-def variable(wanted: Wanted) -> dict[str, str]:
+def variable(wanted: Iterable[RuntimeChange]) -> dict[str, str]:
     """The environment of a process that should make these changes."""
-    return {VARIABLE: json.dumps([[name, options] for name, options in wanted])}
+    return {VARIABLE: json.dumps([[change.name, change.options] for change in wanted])}
+
+
+def making(name: str, **options: Any) -> AbstractContextManager[Change]:
+    """One change, for as long as the context lasts."""
+    return changed(name, CHANGES[name], **options)
 
 
 @contextmanager
@@ -55,6 +66,5 @@ def intervened() -> Iterator[None]:
     """The changes that this process's environment asks for."""
     with ExitStack() as stack:
         for name, options in json.loads(os.environ.get(VARIABLE, "[]")):
-            Change.naming = name
-            stack.enter_context(CHANGES[name](**options))
+            stack.enter_context(making(name, **options))
         yield

@@ -2,8 +2,11 @@
 
 import ast
 
+import libcst as cst
+
 from hotlap.interventions.code import Code
-from hotlap.interventions.edit import Edit, Edits
+from hotlap.interventions.edit import Edits
+from hotlap.interventions.rewrite.patch import Patch
 
 
 def batched_pushes(code: Code, line: int) -> Edits:
@@ -11,7 +14,7 @@ def batched_pushes(code: Code, line: int) -> Edits:
 
     Only for a class of the same file whose `push` does nothing but store its arguments at a position and move that on.
     """
-    loop = next((found for found in reversed(code.loops(line)) if isinstance(found, ast.For)), None)
+    loop = next((node for node in reversed(code.loops(line)) if isinstance(node, ast.For)), None)
     if loop is None or not isinstance(loop.target, ast.Name):
         return []
     push = next((part for part in loop.body if _is_push(part)), None)
@@ -25,23 +28,18 @@ def batched_pushes(code: Code, line: int) -> Edits:
     body = _batched(method)
     if body is None:
         return []
-    inner, space = " " * method.col_offset, " " * loop.col_offset
     names = [argument.arg for argument in method.args.args[1:]]
-    lines = [
-        "",
-        f"{inner}def {method.name}_all(self, {', '.join(names)}):",
-        f"{inner}    count = len({names[0]})",
-        *(f"{inner}    {text}" for text in body),
-    ]
-    owner = ast.unparse(call.func.value)
-    end = method.end_lineno or method.lineno
-    gone = "pass" if len(loop.body) == 1 else None
-    replaced = (f"{' ' * push.col_offset}{gone}",) if gone else ()
-    return [
-        Edit(end + 1, end, tuple(lines)),
-        Edit(loop.lineno, loop.lineno - 1, (f"{space}{owner}.{method.name}_all({', '.join(map(str, columns))})",)),
-        Edit(push.lineno, push.end_lineno or push.lineno, replaced),
-    ]
+    lines = [f"def {method.name}_all(self, {', '.join(names)}):", f"count = len({names[0]})", *body]
+    patch = Patch(code)
+    patch.after(method, "", "\n    ".join(lines))
+    stored = f"{ast.unparse(call.func.value)}.{method.name}_all({', '.join(map(str, columns))})"
+    patch.before(loop, stored, comments=patch.comments(push))
+    if len(loop.body) > 1:
+        patch.statement(push, lambda _: cst.RemovalSentinel.REMOVE)
+    else:
+        bare = cst.TrailingWhitespace()  # its comments are above the new call now
+        patch.statement(push, lambda _: cst.SimpleStatementLine([cst.Pass()], trailing_whitespace=bare))
+    return patch.edits()
 
 
 def _is_push(part: ast.stmt) -> bool:
@@ -60,8 +58,8 @@ def _column(argument: ast.expr, index: str) -> str | None:
 
 def _method(code: Code, name: str) -> ast.FunctionDef | None:
     classes = [node for node in code.tree.body if isinstance(node, ast.ClassDef)]
-    found = [part for c in classes for part in c.body if isinstance(part, ast.FunctionDef) and part.name == name]
-    return found[0] if len(found) == 1 else None
+    methods = [part for c in classes for part in c.body if isinstance(part, ast.FunctionDef) and part.name == name]
+    return methods[0] if len(methods) == 1 else None
 
 
 def _batched(method: ast.FunctionDef) -> list[str] | None:

@@ -1,12 +1,20 @@
 """The user's code as rules look at it: which loop, function and class a line belongs to."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cached_property
 
 Loop = ast.For | ast.While | ast.AsyncFor | ast.comprehension
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def lines_of(text: str, ends: bool = False) -> list[str]:
+    """The lines of a text as Python counts them: `str.splitlines` would also split at form feeds and Unicode separators."""
+    lines = _LINE.findall(text)
+    return lines if ends else [line.rstrip("\r\n") for line in lines]
 
 
 class Code:
@@ -14,7 +22,7 @@ class Code:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = text.splitlines()
+        self.lines = lines_of(text)
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -28,16 +36,16 @@ class Code:
 
     def enclosing(self, number: int) -> list[ast.AST]:
         """The nodes that a line lies in, outermost first."""
-        found: list[ast.AST] = []
+        nodes: list[ast.AST] = []
 
         def visit(node: ast.AST) -> None:
             for child in ast.iter_child_nodes(node):
                 if getattr(child, "lineno", 0) <= number <= getattr(child, "end_lineno", 0):
-                    found.append(child)
+                    nodes.append(child)
                     visit(child)
 
         visit(self.tree)
-        return found
+        return nodes
 
     def function(self, number: int) -> Function | None:
         return next((node for node in reversed(self.enclosing(number)) if isinstance(node, Function)), None)
@@ -47,21 +55,21 @@ class Code:
 
     def classes_with(self, method: str) -> list[str]:
         """The sources of classes that have a method of this name."""
-        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
-        return [self.source(c) for c in found if any(isinstance(f, ast.FunctionDef) and f.name == method for f in c.body)]
+        classes = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+        return [self.source(c) for c in classes if any(isinstance(f, ast.FunctionDef) and f.name == method for f in c.body)]
 
     def loops(self, number: int) -> list[ast.stmt | ast.expr]:
         """The loops of its own function that a line is repeated by, outermost first; a loop's first line is not inside it."""
-        found: list[ast.stmt | ast.expr] = []
+        loops: list[ast.stmt | ast.expr] = []
         for node in self.enclosing(number):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-                found = []
+                loops = []
             elif isinstance(node, ast.For | ast.AsyncFor):
                 if number > (node.iter.end_lineno or 0) or node.body[0].lineno == number:
-                    found.append(node)
+                    loops.append(node)
             elif isinstance(node, (ast.While, *_COMPREHENSIONS)):
-                found.append(node)
-        return found
+                loops.append(node)
+        return loops
 
     def statement(self, number: int) -> ast.stmt | None:
         """The innermost statement on a line."""

@@ -1,20 +1,20 @@
 """Another text for the user's files: a patch that is tried without touching anything on disk."""
 
+from __future__ import annotations
+
 import _io
 import importlib.util
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hotlap.interventions.changing import Change
 
 
-@contextmanager
-def replaced(texts_in: str) -> Iterator[None]:
+def replaced(change: Change, texts_in: str) -> None:
     """Python reads other texts instead of the user's files: as the script, and as modules that it imports.
 
     `texts_in` is a JSON file that maps paths to texts: a variable of the environment would be too short for them.
@@ -22,8 +22,7 @@ def replaced(texts_in: str) -> Iterator[None]:
     files = json.loads(Path(texts_in).read_text()) if texts_in else {}
     texts = {str(Path(path).resolve()): text.encode() for path, text in files.items()}
     cached = {importlib.util.cache_from_source(path) for path in texts}
-    original, writes = _io.open_code, sys.dont_write_bytecode
-    change = Change()
+    original: Any = io.open_code
 
     def open_code(path: Any) -> Any:
         where = str(Path(path).resolve())
@@ -31,23 +30,19 @@ def replaced(texts_in: str) -> Iterator[None]:
             raise FileNotFoundError(where)
         if where not in texts:
             return original(path)
-        change.took()
+        change.applied()
         return io.BytesIO(texts[where])
 
-    sys.dont_write_bytecode = True
-    _io.open_code = io.open_code = open_code
-    try:
-        yield
-    finally:
-        _io.open_code = io.open_code = original
-        sys.dont_write_bytecode = writes
+    change.set(sys, "dont_write_bytecode", True)
+    change.set(_io, "open_code", open_code)
+    change.set(io, "open_code", open_code)
 
 
 KEPT = 8  # results of a function that are recorded before they stand in for it
 
 
 def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that costs nothing any more: after some calls, its results in turn. What fixing it gives at most."""
+    """A function that costs nothing any more: after some calls, its results again and again. An upper bound of any fix."""
     results: list[Any] = []
     calls = 0
 
@@ -80,7 +75,10 @@ def rarer(times: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return decorate
 
 
-def skipped(iterable: Any, place: str, _runs: dict[str, int] = {}) -> Any:  # noqa: B006
-    """The items of a loop the first times it runs, then none: what the loop costs at most."""
+_runs: dict[str, int] = {}  # of loops that are skipped, by their place
+
+
+def skipped(iterable: Any, place: str) -> Any:
+    """The items of a loop the first times it runs, then none: an upper bound of what the loop costs."""
     _runs[place] = _runs.get(place, 0) + 1
     return iterable if _runs[place] <= KEPT else ()

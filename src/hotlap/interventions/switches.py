@@ -1,116 +1,129 @@
 """Switches of torch, of threads and of random numbers."""
 
+from __future__ import annotations
+
 import itertools
 import numbers
 import os
 import random
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+import weakref
 from typing import Any
 
-from hotlap.interventions.changing import Change, nothing, when_imported
+from hotlap.interventions.changing import Change, nothing
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_CORES = "HOTLAP_ALL_CORES"  # environment variable: the cores that processes started by a pinned one may use
 
 
-@contextmanager
-def threads(number: int) -> Iterator[None]:
+def threads(change: Change, number: int) -> None:
     """So many threads for torch and for what OpenMP runs, whatever the script says."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ |= dict.fromkeys(names, str(number))
 
-    def patch(torch: Any, change: Change) -> None:
+    def patch(torch: Any) -> None:
+        change.on_undo(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(number)
         change.set(torch, "set_num_threads", nothing)
-        change.took()
+        change.applied()
 
-    try:
-        with when_imported({"torch": patch}):
-            yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+    for name in _THREADS:
+        change.setenv(name, str(number))
+    change.when_imported("torch", patch)
 
 
-@contextmanager
-def affinity(cores: list[int]) -> Iterator[None]:
+def affinity(change: Change, cores: list[int]) -> None:
     """On these of the cores that it may use, counted from 0; processes that it starts may use all of them."""
+    inherited = os.environ.get(_CORES)
     before = os.sched_getaffinity(0)
-    Change().took()
-    usable = sorted(before)
+    change.on_undo(os.sched_setaffinity, 0, before)
+    if inherited:  # this is such a process
+        os.sched_setaffinity(0, {int(core) for core in inherited.split(",")})
+        return
+    usable, fork = sorted(before), os.fork
+    main = os.getpid()
+
+    def unpinned_fork() -> int:
+        pid = fork()
+        if pid == 0 and os.getppid() == main:  # its own children are its own business
+            os.sched_setaffinity(0, before)
+        return pid
+
+    change.setenv(_CORES, ",".join(map(str, usable)))
+    change.set(os, "fork", unpinned_fork)  # a hook of os.register_at_fork would stay for good
     os.sched_setaffinity(0, {usable[core % len(usable)] for core in cores})
-    os.register_at_fork(after_in_child=lambda: os.sched_setaffinity(0, before))
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
+    change.applied()
 
 
-def cv2_threads(number: int = 0) -> AbstractContextManager[Change]:
-    def patch(cv2: Any, change: Change) -> None:
+def cv2_threads(change: Change, number: int = 0) -> None:
+    """So many threads for OpenCV, whatever the script says."""
+
+    def patch(cv2: Any) -> None:
+        change.on_undo(cv2.setNumThreads, cv2.getNumThreads())
         cv2.setNumThreads(number)
         change.set(cv2, "setNumThreads", nothing)
-        change.took()
+        change.applied()
 
-    return when_imported({"cv2": patch})
+    change.when_imported("cv2", patch)
 
 
-def validate_off() -> AbstractContextManager[Change]:
+def validate_off(change: Change) -> None:
     """Distributions do not check their arguments."""
 
-    def patch(module: Any, change: Change) -> None:
+    def patch(module: Any) -> None:
+        if module.Distribution._validate_args:
+            change.applied()
         change.set(module.Distribution, "_validate_args", False)
 
-    return when_imported({"torch.distributions.distribution": patch})
+    change.when_imported("torch.distributions.distribution", patch)
 
 
-def anomaly_off() -> AbstractContextManager[Change]:
+def anomaly_off(change: Change) -> None:
     """Autograd's debug mode stays off."""
 
-    def patch(torch: Any, change: Change) -> None:
-        class Off:
-            def __init__(self, *_: Any, **__: Any) -> None:
-                change.took()
+    class Off:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            change.applied()
 
-            def __enter__(self) -> None:
-                pass
+        def __enter__(self) -> None:
+            pass
 
-            def __exit__(self, *_: Any) -> None:
-                pass
+        def __exit__(self, *_: Any) -> None:
+            pass
 
+    def patch(torch: Any) -> None:
         for name in ("set_detect_anomaly", "detect_anomaly"):
             change.set(torch.autograd, name, Off)
 
-    return when_imported({"torch": patch})
+    change.when_imported("torch", patch)
 
 
-def foreach(fused: bool = False) -> AbstractContextManager[Change]:
+def foreach(change: Change, fused: bool = False) -> None:
     """Optimizers update all tensors at once."""
 
-    def patch(torch: Any, change: Change) -> None:
+    def patch(torch: Any) -> None:
         for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD):
-            original = kind.__init__
+            change.replace(kind, "__init__", batched(kind.__init__))
 
-            def init(self: Any, *args: Any, _original: Any = original, **kwargs: Any) -> None:
-                kwargs["foreach"] = not fused
-                if fused:
-                    kwargs["fused"] = True
-                _original(self, *args, **kwargs)
+    def batched(original: Any) -> Any:
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **{**kwargs, "foreach": not fused, "fused": True if fused else None})
 
-            change.set(kind, "__init__", init)
+        return init
 
-    return when_imported({"torch": patch})
+    change.when_imported("torch", patch)
 
 
-def compiled() -> AbstractContextManager[Change]:
+def compiled(change: Change) -> None:
     """Networks are compiled when they first run: those that are no part of another."""
+    inside: list[bool] = []
+    networks: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def patch(torch: Any, change: Change) -> None:
+    def patch(torch: Any) -> None:
         original = torch.nn.Module.__call__
-        inside: list[bool] = []
 
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not inside and self._compiled_call_impl is None and any(True for _ in self.parameters()):
                 self.compile()
+                networks.add(self)
+                change.applied()
             inside.append(True)
             try:
                 return original(self, *args, **kwargs)
@@ -119,98 +132,58 @@ def compiled() -> AbstractContextManager[Change]:
 
         change.set(torch.nn.Module, "__call__", call)
 
-    return when_imported({"torch": patch})
+    def uncompile() -> None:
+        for network in networks:
+            network._compiled_call_impl = None
+
+    change.on_undo(uncompile)
+    change.when_imported("torch", patch)
 
 
-def compile_off() -> AbstractContextManager[Change]:
-    def patch(torch: Any, change: Change) -> None:
-        def identity(model: Any = None, **_: Any) -> Any:
-            return (lambda function: function) if model is None else model
+def compile_off(change: Change) -> None:
+    """`torch.compile` gives back what it was given."""
 
-        change.set(torch, "compile", identity)
-        change.set(torch.nn.Module, "compile", nothing)
+    def identity(model: Any = None, **_: Any) -> Any:
+        return (lambda function: function) if model is None else model
 
-    return when_imported({"torch": patch})
+    def patch(torch: Any) -> None:
+        change.replace(torch, "compile", identity)
+        change.replace(torch.nn.Module, "compile", nothing)
 
-
-def matmul(precision: str = "high") -> AbstractContextManager[Change]:
-    def patch(torch: Any, change: Change) -> None:
-        torch.set_float32_matmul_precision(precision)
-        change.took()
-        change.set(torch, "set_float32_matmul_precision", nothing)
-
-    return when_imported({"torch": patch})
+    change.when_imported("torch", patch)
 
 
-def autocast(device: str = "cuda") -> AbstractContextManager[Change]:
-    """Forward passes in mixed precision."""
-
-    def patch(torch: Any, change: Change) -> None:
-        original = torch.nn.Module.__call__
-
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            with torch.autocast(device):
-                return original(self, *args, **kwargs)
-
-        change.set(torch.nn.Module, "__call__", call)
-
-    return when_imported({"torch": patch})
-
-
-def float32() -> AbstractContextManager[Change]:
-    """No doubles: neither by default, nor as parameters, nor as what tensors are turned into."""
-
-    def patch(torch: Any, change: Change) -> None:
-        change.set(torch, "set_default_dtype", nothing)
-        change.set(torch, "float64", torch.float32)
-        change.set(torch, "double", torch.float32)
-        change.set(torch.nn.Module, "double", lambda self: self.float())
-        change.set(torch.Tensor, "double", lambda self: self.float())
-        original = torch.from_numpy
-
-        def from_numpy(array: Any) -> Any:
-            tensor = original(array)
-            return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 8 else tensor
-
-        change.set(torch, "from_numpy", from_numpy)
-
-    return when_imported({"torch": patch})
-
-
-@contextmanager
-def seed(offset: int) -> Iterator[None]:
+def seed(change: Change, offset: int) -> None:
     """Another seed: whatever the script seeds with, moved by an offset; and if it seeds nothing, the offset itself."""
-    random.seed(offset)
-    seed_python = random.seed
-
     calls = itertools.count()
 
     def moved(original: Any, name: str = "seed") -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
             value = args[0] if args else kwargs.pop(name, None)
             if value is None:
-                value = offset + next(calls)  # nothing was said: another one each time, the same in every run
+                value = offset + next(calls)  # no seed was given: another one each time, the same in every run
             elif isinstance(value, numbers.Integral):
                 value = int(value) + offset
             return original(value, *args[1:], **kwargs)
 
         return call
 
-    def numpy_random(module: Any, change: Change) -> None:
+    def numpy_random(module: Any) -> None:
+        change.on_undo(module.set_state, module.get_state())
         module.seed(offset)
-        change.set(module, "seed", moved(module.seed))
-        change.set(module, "default_rng", moved(module.default_rng))
+        change.replace(module, "seed", moved(module.seed))
+        change.replace(module, "default_rng", moved(module.default_rng))
 
-    def torch(module: Any, change: Change) -> None:
+    def torch(module: Any) -> None:
+        change.on_undo(module.set_rng_state, module.get_rng_state())
+        if module.cuda.is_initialized():
+            change.on_undo(module.cuda.set_rng_state_all, module.cuda.get_rng_state_all())
         module.manual_seed(offset)
-        change.set(module, "manual_seed", moved(module.manual_seed))
+        change.replace(module, "manual_seed", moved(module.manual_seed))
 
-    def seeding(module: Any, change: Change) -> None:
-        change.set(module, "np_random", moved(module.np_random))
-
-    random.seed = moved(seed_python, "a")
-    try:
-        with when_imported({"numpy.random": numpy_random, "torch": torch, "gymnasium.utils.seeding": seeding}):
-            yield
-    finally:
-        random.seed = seed_python
+    change.on_undo(random.setstate, random.getstate())
+    random.seed(offset)
+    change.replace(random, "seed", moved(random.seed, "a"))
+    change.when_imported("numpy.random", numpy_random)
+    change.when_imported("torch", torch)
+    change.when_imported("gymnasium.utils.seeding", lambda module: change.replace(module, "np_random", moved(module.np_random)))

@@ -1,95 +1,77 @@
 """Investigation: profile, findings, experiments, a verdict on each, and a fix that is proven.
 
-Each hypothesis is one finding and one intervention that tests it, raced against the target as it is so far (`compare.py`). What
-is confirmed is accepted, and the target is profiled again, until nothing worth a try is left or the time is spent. Then all
-that was accepted is raced together against the original, and what it learns is checked. Everything is in the record at once,
-so that an investigation that was interrupted goes on where it was.
+Each hypothesis is a finding and an intervention that tests it, measured against the target as it is so far in interleaved runs.
+What is confirmed is accepted, and the target is profiled again, until nothing worth a try is left or the time is spent. Then
+everything accepted is measured together against the original, and what it learns is checked. All state is in the record at
+once, so that an investigation that was interrupted goes on where it was.
 """
 
-import json
-import math
-import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hotlap.causes import findings
 from hotlap.causes.evidence import Evidence
-from hotlap.causes.remedies import Context, remedies
-from hotlap.core import machine
 from hotlap.core.errors import RecordError, TargetFailed, UsageError
 from hotlap.experiment import compare, learning
-from hotlap.experiment.interleave import Options as Turns
-from hotlap.experiment.interleave import Side
-from hotlap.interventions.changing import TOOK
-from hotlap.interventions.code import Code
-from hotlap.interventions.edit import Overlap, apply, diff, to_original
-from hotlap.interventions.intervention import Intervention, patched, side_of, together
-from hotlap.interventions.knobs import Knob, knobs_of, knobs_of_system, parse
-from hotlap.investigate import safety
-from hotlap.launch.system import Options
-from hotlap.record.finding import Finding, Saved
-from hotlap.record.run import Run, load, this_process
-from hotlap.target import words as targets
+from hotlap.interventions import APPLIED
+from hotlap.interventions.edit import Overlap
+from hotlap.interventions.intervention import AS_IS, Intervention, together
+from hotlap.interventions.knobs import Knob
+from hotlap.investigate import plan, safety
+from hotlap.investigate.plan import WORTH
+from hotlap.investigate.sources import Sources
+from hotlap.launch import profile as launch_profile
+from hotlap.launch.options import ProfileOptions
+from hotlap.record.blocks import Plan, Schedule
+from hotlap.record.comparison import ComparisonReport
+from hotlap.record.header import Setup, Status, Verb
+from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
+from hotlap.record.investigation import Gain, InvestigationState, LearningCheck, LearningVerdict, Settings, Total
+from hotlap.record.machine import this_machine
+from hotlap.record.run import Run, load
+from hotlap.target.target import System, Variant
+from hotlap.target.variant import with_intervention
 
-CONFIRMED, REFUTED, INCONCLUSIVE = "confirmed", "refuted", "inconclusive"
-NO_BUG, SKIPPED = "no bug", "skipped"
-SPENT = "the budget was spent"
-SETTLED = "another experiment for this cause had succeeded"
-WORTH = 1.03  # a gain below this is not worth a change
-SEEDS = 3
-PROFILE = Options(seconds=8.0, period=0.01, rest=0.0)  # nothing is left out: rare and long work counts too
-EXPERIMENT = 45.0  # seconds that one experiment may take
+# Seconds that a step may take, and its share of a small budget.
+PROFILE, EXPERIMENT, TOTAL = (8.0, 0.15), (45.0, 0.25), (30.0, 0.25)
 MOST_PROFILES = 5
 LAST = 99  # the number of the profile that shows the end
+ORIGINAL, SAFE, EVERYTHING = "original", "without changes to learning", "all accepted"
 
 OnProgress = Callable[[str, float], None]  # (what goes on, seconds spent)
-OnPlan = Callable[[list[dict[str, Any]]], None]  # (hypotheses that will be tried)
-
-
-@dataclass(frozen=True)
-class Settings:
-    budget: float = 600.0
-    knobs: tuple[str, ...] = ()  # as the user names them
-    rerun: bool = False  # the user says that the script may be run again and again
-    allow_learning: bool = False
-    seeds: int = SEEDS
-    dry: bool = False
+OnPlan = Callable[[Sequence[Hypothesis]], None]  # (hypotheses that will be tried)
 
 
 class Investigation:
-    """One target, from the first profile to the report. Its state is the record's header."""
+    """One target, from the first profile to the last. Its state is the record's."""
 
     def __init__(
         self,
         run: Run,
-        side: Side,
+        variant: Variant,
         settings: Settings,
         on_progress: OnProgress = lambda *_: None,
         on_plan: OnPlan = lambda _: None,
     ) -> None:
-        self.run, self.side, self.settings = run, side, settings
+        self.run, self.variant, self.settings = run, variant, settings
         self._tell, self._list = on_progress, on_plan
-        self._began = time.monotonic() - run.header.get("spent", 0.0)
-        self.paths: dict[str, str] = {}  # of the user's files, by the names that profiles give them
-        self.texts: dict[str, str] = {}
+        self._began = time.monotonic() - run.header.investigation.spent
         self._knobs: list[Knob] | None = None
-        self._read_sources()
+        self.sources = Sources(run.path, variant.target).read()
 
     # -- state --
 
     @property
-    def hypotheses(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.run.header["hypotheses"]
-        return found
+    def state(self) -> InvestigationState:
+        return self.run.header.investigation
 
     @property
     def accepted(self) -> list[Intervention]:
-        return [Intervention.from_facts(h["intervention"]) for h in self.hypotheses if h["accepted"]]
+        return [h.intervention for h in self.state.hypotheses if h.accepted and h.intervention]
 
     @property
     def spent(self) -> float:
@@ -98,73 +80,59 @@ class Investigation:
     def left(self, reserve: float = 0.0) -> float:
         return self.settings.budget - reserve - self.spent
 
-    def _save(self, **fields: Any) -> None:
-        self.run.update(spent=self.spent, hypotheses=self.hypotheses, **fields)
+    @property
+    def _reserve(self) -> float:
+        """Time that the last steps need."""
+        return 0.35 * self.settings.budget
+
+    def _at_most(self, step: tuple[float, float]) -> float:
+        seconds, share = step
+        return min(seconds, share * self.settings.budget)
+
+    def _save(self, **changes: Any) -> None:
+        self.run.update(investigation=replace(self.state, spent=self.spent, **changes))
+
+    def _settle(self, hypothesis: Hypothesis) -> None:
+        """Put a hypothesis with its verdict in the place of the one that was planned."""
+        self._save(hypotheses=tuple(hypothesis if h.id == hypothesis.id else h for h in self.state.hypotheses))
 
     def _progress(self, what: str) -> None:
         self._tell(what, self.spent)
-
-    def _read_sources(self) -> None:
-        """The user's files as they are on disk, by the names that the profile gave them."""
-        for file in sorted(self.run.path.glob("profile-*/run.json")):
-            codes: dict[str, Code] = {}
-            with suppress(RecordError):  # a profile that was cut off
-                codes = Evidence(load(file.parent)).codes
-            for name, code in codes.items():
-                path = next((p for p in self._places(name) if p.is_file()), None)
-                if path is None or name in self.texts:
-                    continue
-                self.paths[name], self.texts[name] = str(path.resolve()), path.read_text()
-                if file.parent.name == "profile-1" and self.texts[name] != code.text:
-                    raise UsageError(f"{name} has changed since it was profiled: investigate it anew")
-
-    def _places(self, name: str) -> list[Path]:
-        beside = Path(self.side.script).parent if self.side.script and not self.side.module else Path()
-        return [beside / name, beside / Path(name).name, Path(name)]
 
     # -- the course of it --
 
     def conduct(self) -> None:
         """Everything, in order; what the record already has is not done again."""
-        number = 0
-        while number < MOST_PROFILES:
-            number += 1
+        for number in range(1, MOST_PROFILES + 1):
             try:
                 evidence = self.profile(number)
             except TargetFailed:
                 if number == 1:
                     raise
                 break  # with what was accepted it ends too soon, or fails: the rest can still be measured
-            if not self._may_go_on(evidence):
+            if not self._may_run_again(evidence):
                 return
             planned = self.plan(evidence, number)
             if self.settings.dry:
                 return
-            if not self.experiments(number) or not planned or self.left(self._reserve) < EXPERIMENT:
+            if not self.experiments(number) or not planned or self.left(self._reserve) < self._at_most(EXPERIMENT):
                 break
         self.total()
         self.check_learning()
-        if self.accepted and not self.run.header.get("after"):
+        if self.accepted and not self.state.after:
             with suppress(TargetFailed):  # it may be too fast now to be profiled before it ends
                 self.profile(LAST)
                 self._save(after=f"profile-{LAST}")
 
-    @property
-    def _reserve(self) -> float:
-        """Time that the last steps need."""
-        return 0.35 * self.settings.budget
-
-    def _may_go_on(self, evidence: Evidence) -> bool:
+    def _may_run_again(self, evidence: Evidence) -> bool:
         """Whether the target may be run again; if not, the record says why."""
         if not evidence.samples:
             raise TargetFailed("nothing could be measured: see the profile in the record")
-        if self.side.system or self.settings.rerun:
+        if isinstance(self.variant.target, System) or self.settings.rerun:
             return True
-        codes = {name: Code(text) for name, text in self.texts.items()}
-        if self.side.script and not self.side.module:
-            codes[self.side.target] = Code(Path(self.side.script).read_text(errors="replace"))
+        codes = self.sources.codes()
         reasons = safety.reasons(codes) if codes else ["its code could not be read"]
-        self._save(unsafe=reasons)
+        self._save(unsafe=tuple(reasons))
         if reasons:
             self._knobs = []  # not even --help
             self.plan(evidence, 1)
@@ -173,333 +141,219 @@ class Investigation:
     def profile(self, number: int) -> Evidence:
         """The target with all that is accepted so far, profiled."""
         folder = self.run.path / f"profile-{number}"
-        if not (folder / "run.json").exists() or load(folder).header["status"] in ("running", "failed", "interrupted"):
+        if not (folder / "run.json").exists() or load(folder).header.status is not Status.DONE:
             self._progress("profiling" if number == 1 else "profiling again, with what was accepted")
             if folder.exists():
                 shutil.rmtree(folder)
-            self._run_profile(folder)
-            self._read_sources()
-        found = load(folder)
-        if found.header["status"] == "failed":
-            raise TargetFailed(f"{self.side.name} failed: {found.header.get('error')} (its output: {folder}.log)")
-        if found.header["status"] == "interrupted":
+            variant = self._variant(together(self.accepted), "profiled")
+            # no pauses: rare and long work counts too
+            options = ProfileOptions(seconds=self._at_most(PROFILE), period=0.01, pause=0.0)
+            launch_profile.profile(variant, options, folder, self.settings.scratch)
+            self.sources.read()
+        run = load(folder)
+        if run.header.status is Status.FAILED:
+            raise TargetFailed(f"{self.variant.name} failed: {run.header.error} (its output: {folder}.log)")
+        if run.header.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        return Evidence(found)
+        return Evidence(run)
 
-    def _run_profile(self, folder: Path) -> None:
-        from hotlap.launch.script import profile_script
-
-        side = self._side(together(self.accepted), "profiled")
-        if side.system:
-            from hotlap import systems
-            from hotlap.launch.system import profile
-            from hotlap.target import flags
-
-            system = systems.load(side.system, side.algorithm)
-            profile(system, flags.checked(flags.config_from(system, side.config)), Options(seconds=8.0), out=folder)
-            return
-        assert side.script is not None
-        log = Path(f"{folder}.log")
-        profile_script(side.script, list(side.arguments), PROFILE, side.module, folder, environment=side.environment, log=log)
-
-    def _side(self, intervention: Intervention, name: str) -> Side:
-        return side_of(self.side, intervention, self.texts, self.paths, self.run.path / "texts", name)
+    def _variant(self, intervention: Intervention, name: str) -> Variant:
+        texts = self.run.path / "texts"
+        return with_intervention(self.variant, intervention, self.sources.texts, self.sources.paths, texts, name)
 
     # -- hypotheses --
 
-    def plan(self, evidence: Evidence, number: int) -> list[dict[str, Any]]:
-        """What to try next, the largest expected gain first: added to the record, and returned."""
-        if (planned := self.run.header.get("planned", {}).get(str(number))) is not None:
-            return [h for h in self.hypotheses if h["id"] in planned]
-        context = Context(evidence, evidence.codes, self._flags(evidence))
-        new: list[dict[str, Any]] = []
-        tried = {(h["cause"], h["intervention"]["title"]) for h in self.hypotheses if h["intervention"]}
-        found = findings(evidence)
-        for finding in found:
-            fresh = [one for one in self._testable(context, finding) if (finding.cause, one.title) not in tried]
-            new += [self._hypothesis(finding.cause, finding, one, number) for one in fresh]
+    def plan(self, evidence: Evidence, number: int) -> list[Hypothesis]:
+        """What to try next: added to the record, and returned."""
+        if (ids := self.state.planned.get(str(number))) is not None:
+            return [h for h in self.state.hypotheses if h.id in ids]
+        if self._knobs is None:
+            self._knobs = plan.flags_of(self.variant.target, evidence)
+        so_far = self.state.hypotheses
+        new = plan.hypotheses(evidence, number, so_far, self.accepted, self.sources, self._knobs)
         if number == 1:
-            new += [self._knob_hypothesis(text, value) for text in self.settings.knobs for value in parse(text)[2]]
-        untestable = [f for f in found if not any(h["cause"] == f.cause for h in (*new, *self.hypotheses))]
-        new += [self._hypothesis(finding.cause, finding, None, number) for finding in untestable]
-        self.hypotheses.extend(new)
-        for i, hypothesis in enumerate(self.hypotheses, 1):
-            hypothesis["id"] = i
-        planned = {**self.run.header.get("planned", {}), str(number): [h["id"] for h in new]}
-        self._save(planned=planned)
-        self._list([h for h in new if h["verdict"] is None])
+            new += plan.knob_hypotheses(self.state.command, self.variant.target, self.settings.knobs)
+        new = [replace(h, id=i) for i, h in enumerate(new, len(so_far) + 1)]
+        planned = {**self.state.planned, str(number): tuple(h.id for h in new)}
+        self._save(hypotheses=(*so_far, *new), planned=planned)
+        self._list([h for h in new if h.verdict is None])
         return new
 
-    def _flags(self, evidence: Evidence) -> list[Knob]:
-        if self._knobs is None:
-            script, config = self.side.script, self.side.config
-            self._knobs = knobs_of(script, self.side.module, evidence.codes) if script else knobs_of_system(config)
-        return self._knobs
-
-    def _testable(self, context: Context, finding: Finding) -> list[Intervention]:
-        """Interventions for a finding whose edits still fit: a line that was changed already is left alone."""
-        if finding.saved.speedup()[0] < WORTH:
-            return []
-        fitting = []
-        for intervention in remedies(context, finding):
-            with suppress(Overlap, KeyError, ValueError):
-                before = together(self.accepted).edits
-                moved = replace(
-                    intervention,
-                    edits={f: to_original(self.texts[f], before.get(f, ()), e) for f, e in intervention.edits.items()},
-                )
-                patched(together([*self.accepted, moved]), self.texts)
-                fitting.append(moved)
-        return fitting
-
-    def _hypothesis(
-        self, cause: str, finding: Finding | None, intervention: Intervention | None, number: int
-    ) -> dict[str, Any]:
-        doc = finding.document() if finding else None
-        untestable = finding is not None and finding.saved.value > 0 and intervention is None
-        return {
-            "id": 0,
-            "cause": cause,
-            "finding": doc,
-            "projected": doc["projected"] if doc else None,
-            "intervention": intervention.facts() if intervention else None,
-            "profile": number,
-            "verdict": None if intervention else INCONCLUSIVE if untestable else NO_BUG,
-            "reason": "hotlap knows no experiment for this script" if untestable else None,
-            "measured": None,
-            "ci95": None,
-            "accepted": False,
-            "experiment": None,
-        }
-
-    def _knob_hypothesis(self, text: str, value: str) -> dict[str, Any]:
-        role, knob, _ = parse(text)
-        title = f"{role}: {knob.flag} {value}"
-        if self.side.system:
-            changed = targets.setting(self.run.header["command"], knob.flag, value)
-            intervention = Intervention(title, config=changed, learning=True)
-        else:
-            intervention = Intervention(title, learning=True, **knob.set(value))
-        return self._hypothesis(f"knob {role}", None, intervention, 1)
-
-    # -- experiments --
-
     def experiments(self, number: int) -> bool:
-        """Run what is planned and not yet run; whether something was accepted."""
-        accepted = False
-        for hypothesis in self.hypotheses:
-            if hypothesis["verdict"] is not None or hypothesis["profile"] != number:
-                accepted = accepted or (hypothesis["accepted"] and hypothesis["profile"] == number)
+        """Run what is planned and not yet run; whether something of this profile was accepted."""
+        for hypothesis in self.state.hypotheses:
+            if hypothesis.verdict is not None or hypothesis.profile != number:
                 continue
             if self._is_settled(hypothesis):
-                hypothesis |= {"verdict": SKIPPED, "reason": SETTLED}
-                continue
-            if self.left(self._reserve) < EXPERIMENT / 2:
-                hypothesis |= {"verdict": SKIPPED, "reason": SPENT}
-                continue
-            self._experiment(hypothesis)
-            self._save()
-            accepted = accepted or hypothesis["accepted"]
-        self._save()
-        return accepted
+                self._settle(replace(hypothesis, verdict=Verdict.SKIPPED, reason=Reason.SETTLED))
+            elif self.left(self._reserve) < self._at_most(EXPERIMENT) / 2:
+                self._settle(replace(hypothesis, verdict=Verdict.SKIPPED, reason=Reason.BUDGET_SPENT))
+            else:
+                self._settle(self._experiment(hypothesis))
+        return any(h.accepted for h in self.state.hypotheses if h.profile == number)
 
-    def _is_settled(self, hypothesis: Mapping[str, Any]) -> bool:
-        same = [h for h in self.hypotheses if h["cause"] == hypothesis["cause"] and h is not hypothesis]
-        if hypothesis["cause"].startswith("knob"):
+    def _is_settled(self, hypothesis: Hypothesis) -> bool:
+        """Whether another experiment has already confirmed this cause."""
+        if hypothesis.is_knob:
             return False
-        return any(h["accepted"] or (h["verdict"] == CONFIRMED and h["intervention"]["bound"]) for h in same)
+        others = [h for h in self.state.hypotheses if h.cause == hypothesis.cause and h.id != hypothesis.id]
+        bounded = [h for h in others if h.verdict is Verdict.CONFIRMED and h.intervention and h.intervention.upper_bound]
+        return any(h.accepted for h in others) or bool(bounded)
 
-    def _experiment(self, hypothesis: dict[str, Any]) -> None:
-        intervention = Intervention.from_facts(hypothesis["intervention"])
-        self._progress(f"experiment {hypothesis['id']}, {hypothesis['cause']}: {intervention.title}")
-        hypothesis["projected"] = self._projected_now(hypothesis)
+    def _experiment(self, hypothesis: Hypothesis) -> Hypothesis:
+        intervention = hypothesis.intervention
+        assert intervention is not None
+        self._progress(f"experiment {hypothesis.id}, {hypothesis.cause}: {intervention.title}")
+        tested = replace(hypothesis, projected=plan.projected_now(hypothesis, self.state.hypotheses))
         try:
-            before = self._side(together(self.accepted), "before")
-            after = self._side(together([*self.accepted, intervention]), "after")
-        except Overlap as error:
-            hypothesis |= {"verdict": INCONCLUSIVE, "reason": str(error)}
-            return
-        folder = self.run.path / "experiments" / f"{hypothesis['id']:02d}-{hypothesis['cause'].replace(' ', '-')}"
-        took = self.run.path / "took" / f"{hypothesis['id']:02d}"
-        took.mkdir(parents=True, exist_ok=True)
-        after = replace(after, environment={**after.environment, TOOK: str(took.resolve())})
-        doc = self._race([before, after], folder, min(EXPERIMENT, self.left(self._reserve)))
-        hypothesis["experiment"] = str(folder.relative_to(self.run.path))
-        if not doc["ratio"] or not doc["ci95"]:
-            hypothesis |= {"verdict": INCONCLUSIVE, "reason": doc["error"] or "too few samples"}
-            return
-        low, high = doc["ci95"]
-        verdict = CONFIRMED if low > 1 and doc["ratio"] >= WORTH else REFUTED if high < WORTH else INCONCLUSIVE
-        reason = None if verdict != INCONCLUSIVE else "the interval holds both a gain and none"
-        names = intervention.change_names
-        if verdict != CONFIRMED and names and not any((took / name).exists() for name in names):
-            verdict, reason = INCONCLUSIVE, "the script never came across what was changed"
-        accepted = verdict == CONFIRMED and not intervention.bound
-        hypothesis |= {
-            "verdict": verdict,
-            "reason": reason,
-            "measured": doc["ratio"],
-            "ci95": [low, high],
-            "accepted": accepted,
-        }
+            before = self._variant(together(self.accepted), "before")
+            after = self._variant(together([*self.accepted, intervention]), "after")
+        except Overlap:
+            return replace(tested, verdict=Verdict.INCONCLUSIVE, reason=Reason.OVERLAP)
+        folder = self.run.path / "experiments" / f"{hypothesis.id:02d}-{hypothesis.cause.replace(' ', '-')}"
+        applied = self.run.path / "applied" / f"{hypothesis.id:02d}"
+        applied.mkdir(parents=True, exist_ok=True)
+        after = replace(after, environment={**after.environment, APPLIED: str(applied.resolve())})
+        report = self._compare([before, after], folder, min(self._at_most(EXPERIMENT), self.left(self._reserve)))
+        tested = replace(tested, experiment=str(folder.relative_to(self.run.path)))
+        return _judged(tested, report, {path.name for path in applied.iterdir()})
 
-    def _projected_now(self, hypothesis: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What was projected, with what was accepted since: what is left to save is a larger share of less time."""
-        if not hypothesis["finding"]:
-            return None
-        since = [h for h in self.hypotheses if h["accepted"] and h["profile"] == hypothesis["profile"]]
-        shrunk = math.prod(h["measured"] for h in since)
-        projected = hypothesis["finding"]["projected"]
-        limits = [
-            Saved(share, share, share).speedup()[0]
-            for p in (projected["speedup"], *projected["ci95"])
-            for share in [(1 - 1 / p) * shrunk]
-        ]
-        return {"speedup": limits[0], "ci95": limits[1:]}
-
-    def _race(self, sides: Sequence[Side], folder: Path, budget: float) -> dict[str, Any]:
+    def _compare(self, variants: Sequence[Variant], folder: Path, budget: float) -> ComparisonReport:
         if folder.exists():  # cut off in the middle: once more
             shutil.rmtree(folder)
         folder.parent.mkdir(exist_ok=True)
-        plan = compare.Plan(budget, 0.03, control=False, race=Turns(turns=4, round=budget / 4), clear=0.03)
-        found = compare.run_race("compare", sides, plan, folder, lambda what, *_: None)
-        if found.header["status"] == "interrupted":
+        schedule = Schedule(blocks=4, round=budget / 4)
+        plan = Plan(budget, 0.03, control=False, schedule=schedule, clear=0.03)
+        run = compare.run_interleaved(Verb.COMPARE, variants, plan, folder, scratch=self.settings.scratch)
+        if run.header.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        return compare.document(found)
+        return compare.report_of(run)
 
     # -- the end --
 
     def total(self) -> None:
         """All that was accepted, together, against the original: what cannot change learning alone, and everything."""
-        if not self.accepted or self.run.header.get("total"):
+        if not self.accepted or self.state.total:
             return
-        safe = [one for one in self.accepted if not one.learning]
-        sides = [self._side(Intervention("as it is"), "original")]
+        safe = [i for i in self.accepted if not i.changes_learning]
+        variants = [self._variant(AS_IS, ORIGINAL)]
         if safe and len(safe) < len(self.accepted):
-            sides.append(self._side(together(safe), "without changes to learning"))
-        sides.append(self._side(together(self.accepted), "all accepted"))
+            variants.append(self._variant(together(safe), SAFE))
+        variants.append(self._variant(together(self.accepted), EVERYTHING))
         self._progress("all accepted changes together, against the original")
-        doc = self._race(sides, self.run.path / "experiments" / "total", max(30.0, 0.12 * self.settings.budget))
-        rows = {
-            row["b"]: {"ratio": row["ratio"], "ci95": row["ci95"]} for row in doc["comparisons"] if row["ratio"] and row["ci95"]
-        }
-        self._save(total={"sides": rows, "error": doc["error"]})
+        folder = self.run.path / "experiments" / "total"
+        report = self._compare(variants, folder, max(self._at_most(TOTAL), 0.12 * self.settings.budget))
+        gains = {row.b: Gain(row.ratio, row.ci95) for row in report.comparisons if row.ratio and row.ci95}
+        everything = gains.get(EVERYTHING)
+        same_learning = everything if len(safe) == len(self.accepted) else gains.get(SAFE)
+        self._save(total=Total(everything, same_learning, report.identity.error))
 
     def check_learning(self) -> None:
-        """The same losses for what cannot change learning; curves over seeds for what can."""
-        if not self.accepted or self.run.header.get("learning"):
+        """The same losses for what cannot change learning; returns over seeds for what can."""
+        if not self.accepted or self.state.learning:
             return
         folder = self.run.path / "learning"
-        found: dict[str, Any] = {"safe": None, "all": None, "words": None}
-        original = self._side(Intervention("as it is"), "original")
-        safe = [one for one in self.accepted if not one.learning]
-        repeatable = True
+        check = LearningCheck()
+        original = self._variant(AS_IS, ORIGINAL)
+        safe = [i for i in self.accepted if not i.changes_learning]
         try:
-            found["safe"] = self.run.header.get("losses")
-            if safe and not found["safe"]:
+            losses = self.state.losses
+            if safe and not losses:
                 self._progress("the first losses, before and after")
-                found["safe"] = learning.same_losses(original, self._side(together(safe), "changed"), folder)
-                self._save(losses=found["safe"])
-            if found["safe"]:
-                repeatable = found["safe"]["verdict"] == learning.SAME
-            if any(one.learning for one in self.accepted) or not repeatable:
-                seconds = max(30.0, self.left() * 0.9)
-                total = self.run.header.get("total") or {"sides": {}}
-                speedup = (total["sides"].get("all accepted") or {"ratio": 1.0})["ratio"]
-                found["all"] = learning.check_returns(
+                losses = learning.same_losses(original, self._variant(together(safe), "changed"), folder, self.settings.scratch)
+                self._save(losses=losses)
+            check = replace(check, losses=losses)
+            repeatable = losses is None or losses.verdict is LearningVerdict.SAME_LOSSES
+            if len(safe) < len(self.accepted) or not repeatable:
+                gain = self.state.total.everything if self.state.total else None
+                returns = learning.check_returns(
                     original,
-                    self._side(together(self.accepted), "changed"),
+                    self._variant(together(self.accepted), "changed"),
                     folder,
                     self.settings.seeds,
-                    seconds,
-                    speedup,
-                    self._progress,
+                    seconds=max(30.0, self.left() * 0.9),
+                    speedup=gain.ratio if gain else 1.0,
+                    on_run=self._progress,
+                    scratch=self.settings.scratch,
                 )
+                check = replace(check, returns=returns)
         except (TargetFailed, RecordError) as error:
-            found["words"] = str(error)
-        self._save(learning=found)
+            check = replace(check, error=str(error))
+        self._save(learning=check)
 
 
-def begin(side: Side, command: str, settings: Settings, out: Path | None = None) -> Run:
-    """The record of a new investigation. `command` is the target as the user named it."""
-    config = {"target": side.facts(), "settings": {**vars(settings), "knobs": list(settings.knobs)}}
-    return Run.create(
-        "investigate", side.target, config, machine.facts(), out, command=command, hypotheses=[], planned={}, spent=0.0
-    )
+def _judged(tested: Hypothesis, report: ComparisonReport, applied: set[str]) -> Hypothesis:
+    """A hypothesis with the verdict that its comparison gives. `applied` are the changes that the script really used."""
+    intervention, comparison = tested.intervention, report.comparisons[0]
+    assert intervention is not None
+    if not comparison.ratio or not comparison.ci95:
+        error = report.identity.error
+        reason = Reason.FAILED if error else Reason.TOO_FEW_SAMPLES
+        return replace(tested, verdict=Verdict.INCONCLUSIVE, reason=reason, detail=error)
+    low, high = comparison.ci95
+    measured = replace(tested, measured=comparison.ratio, ci95=(low, high))
+    if low > 1 and comparison.ratio >= WORTH:
+        return replace(measured, verdict=Verdict.CONFIRMED, accepted=not intervention.upper_bound)
+    names = intervention.change_names
+    if names and not applied.intersection(names):
+        return replace(measured, verdict=Verdict.INCONCLUSIVE, reason=Reason.NOT_APPLIED)
+    if high < WORTH:
+        return replace(measured, verdict=Verdict.REFUTED)
+    return replace(measured, verdict=Verdict.INCONCLUSIVE, reason=Reason.UNCLEAR)
+
+
+def begin(variant: Variant, command: str, settings: Settings, out: Path | None = None) -> Run:
+    """The record of a new investigation. `command` is the target as the user named it, secrets masked."""
+    state = InvestigationState(command=command, settings=settings)
+    setup = Setup(scratch=settings.scratch)
+    config = {"target": variant.to_record()}
+    return Run.create(Verb.INVESTIGATE, variant.target.name, config, this_machine(), out, setup=setup, investigation=state)
 
 
 def investigate(
     run: Run,
-    side: Side,
+    variant: Variant,
     settings: Settings,
     on_progress: OnProgress = lambda *_: None,
     on_plan: OnPlan = lambda _: None,
 ) -> Run:
     """Conduct it; what goes wrong, or Ctrl-C, ends it and keeps what was found."""
-    investigation = Investigation(run, side, settings, on_progress, on_plan)
+    investigation = Investigation(run, variant, settings, on_progress, on_plan)
+
+    def finish(status: Status, error: str | None = None) -> None:
+        run.finish(status, error=error, investigation=replace(investigation.state, spent=investigation.spent))
+
     try:
         investigation.conduct()
-        run.finish("done", spent=investigation.spent)
+        finish(Status.DONE)
     except KeyboardInterrupt:
-        run.finish("interrupted", spent=investigation.spent)
+        finish(Status.INTERRUPTED)
     except TargetFailed as error:
-        run.finish("failed", error=str(error), spent=investigation.spent)
+        finish(Status.FAILED, str(error))
     return run
 
 
-def resume(
-    path: str, side_of_run: Callable[[str], Side], rerun: bool = False, budget: float | None = None
-) -> tuple[Run, Side, Settings]:
+def reopen(path: str, rerun: bool = False, budget: float | None = None) -> Run:
     """An investigation that was interrupted, planned only, or refused, to go on with."""
     run = load(path)
-    if run.header["verb"] != "investigate":
-        raise UsageError(f"{path} is a {run.header['verb']}, not an investigation")
-    if run.is_running:
-        raise RecordError(f"{path} is still being written by process {run.header['process']['pid']}")
-    settings = run.header["config"]["settings"]
+    if run.header.verb is not Verb.INVESTIGATE:
+        raise UsageError(f"{path} is a {run.header.verb}, not an investigation")
+    run.refuse_if_running()
+    state = run.header.investigation
+    settings = replace(state.settings, dry=False, rerun=state.settings.rerun or rerun)
     if budget:
-        settings["budget"] = budget
-        _take_up(run)
-    settings |= {"dry": False, "rerun": settings["rerun"] or rerun, "knobs": tuple(settings["knobs"])}
-    side = side_of_run(run.header["command"])
-    run.header.pop("error", None)
-    run.update(status="running", process=this_process())
-    return run, side, Settings(**settings)
+        settings = replace(settings, budget=budget)
+        state = _with_skipped_planned(state, run.path)
+    run.restart(investigation=replace(state, settings=settings))
+    return run
 
 
-def _take_up(run: Run) -> None:
-    """What was left out for lack of time is to be done, and the end once more if anything was."""
-    left_out = [h for h in run.header["hypotheses"] if h["reason"] == SPENT]
-    for hypothesis in left_out:
-        hypothesis |= {"verdict": None, "reason": None}
-    if left_out:
-        for field in ("total", "losses", "learning", "after"):
-            run.header.pop(field, None)
-        shutil.rmtree(run.path / f"profile-{LAST}", ignore_errors=True)
-
-
-def files_of(run: Run, texts: Mapping[str, str], paths: Mapping[str, str], allow_learning: bool) -> dict[str, str]:
-    """What `--apply` writes: a unified diff, an environment file, the arguments to add; whatever there is to write."""
-    losses = (run.header.get("learning") or {}).get("safe")
-    if losses and losses["verdict"] != learning.SAME and not allow_learning:
-        return {}  # what was thought to leave learning alone does not
-    chosen = [
-        Intervention.from_facts(h["intervention"])
-        for h in run.header["hypotheses"]
-        if h["accepted"] and (allow_learning or not h["intervention"]["changes_learning"])
-    ]
-    whole = together(one for one in chosen if one.is_patch)
-    found: dict[str, str] = {}
-    if rest := [f"{one.title}\n" for one in chosen if not one.is_patch]:
-        found["hotlap.todo"] = "Measured and accepted, and yours to write:\n" + "".join(rest)
-    names = {file: os.path.relpath(paths[file]) for file in whole.edits}
-    patch = "".join(diff(names[file], texts[file], apply(texts[file], edits)) for file, edits in whole.edits.items())
-    if patch:
-        found["hotlap.patch"] = patch
-    if whole.environment:
-        found["hotlap.env"] = "".join(f"export {name}={value}\n" for name, value in whole.environment.items())
-    if whole.arguments:
-        found["hotlap.arguments"] = " ".join(whole.arguments) + "\n"
-    if whole.config:
-        found["preset.json"] = json.dumps(whole.config, indent=2) + "\n"
-    return found
+def _with_skipped_planned(state: InvestigationState, folder: Path) -> InvestigationState:
+    """What was left out for lack of time is to be done, and the last steps once more if anything was."""
+    if not any(h.reason is Reason.BUDGET_SPENT for h in state.hypotheses):
+        return state
+    hypotheses = tuple(
+        replace(h, verdict=None, reason=None) if h.reason is Reason.BUDGET_SPENT else h for h in state.hypotheses
+    )
+    shutil.rmtree(folder / f"profile-{LAST}", ignore_errors=True)
+    return replace(state, hypotheses=hypotheses, total=None, losses=None, learning=None, after=None)

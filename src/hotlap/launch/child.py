@@ -1,68 +1,107 @@
-"""Runs a user's script under the probe: `python -m hotlap.launch.child SPEC [its arguments]`.
+"""The one child program: `python -m hotlap.launch.child SPEC`. It runs a target in one of three modes (`spec.py`).
 
-SPEC is a JSON file that `script.py` wrote. The script sees the `sys.argv`, `sys.path` and `__main__` that it would see without
-us; its output, exit code and traceback are its own. When enough has been measured, it is stopped at an environment step by
-an exception that runs its `finally` blocks.
+- profile: a script, measured window by window into a record;
+- blocks: a script or a system that works a block at a time, when it is told to (`blocks.py`);
+- curve: a script or a system, run for what it learns (`curve.py`).
+
+A script sees the `sys.argv`, `sys.path` and `__main__` that it would see without us; its output, exit code and traceback
+are its own. When enough has been measured, it is stopped at an environment step by an exception that runs its `finally` blocks.
+
+For a script only `core`, `record`, `probe`, `interventions` and this folder are imported, all of them standard library only.
 """
 
-import json
-import os
-import runpy
-import sys
-import traceback
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
 
-from hotlap.interventions import intervened
-from hotlap.probe.events import EVENTS
-from hotlap.probe.hooks.output import watched_output
-from hotlap.probe.recorder import Enough, Recorder, install
-from hotlap.record.run import Run
+import os
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from hotlap.launch.messages import Failed, Sender
+from hotlap.launch.spec import BlockSettings, CurveSettings, ProfileSettings, Spec
+from hotlap.target.target import Script
 
 
 def main() -> None:
-    spec = json.loads(Path(sys.argv[1]).read_text())
-    run = Run(Path(spec["run"]), json.loads((Path(spec["run"]) / "run.json").read_text()))
+    spec = Spec.take(Path(sys.argv[1]))
     process = os.getpid()
-    install()
-    recorder = Recorder(run, spec)
-    sys.argv = [spec["script"], *sys.argv[2:]]
-    recorder.begin()
-    with intervened(), watched_output(EVENTS):
-        code, error = execute(spec)
-        fields = recorder.end() if os.getpid() == process else {}
-    if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
-        status = "failed" if error else "interrupted" if code == 130 else "done"
-        run.finish(status, **({"error": error} if error else {}), exit_code=code, **fields)
+    sender = Sender(spec.tell)
+    try:
+        code, error = _run(spec, sender)
+    except Exception as problem:
+        code, error = 1, f"{type(problem).__name__}: {problem}"
+    if os.getpid() == process and error:
+        with suppress(OSError):  # hotlap may have heard enough
+            sender.send(Failed(error))
     sys.stdout.flush()
     sys.stderr.flush()
-    sys.exit(code)
+    if isinstance(spec.target, Script):
+        sys.exit(code)
+    os._exit(code)  # threads of a system's libraries must not hold it up
 
 
-def execute(spec: dict[str, Any]) -> tuple[int, str | None]:
-    """Run the script as Python would; its exit code, and its error if it raised one."""
-    try:
-        if spec["module"]:
-            sys.path[0] = str(Path.cwd())
-            runpy.run_module(spec["script"], run_name="__main__", alter_sys=True)
-        else:
-            sys.path[0] = str(Path(spec["script"]).resolve().parent)
-            runpy.run_path(spec["script"], run_name="__main__")
-    except Enough:
-        return 0, None
-    except SystemExit as stop:
-        if isinstance(stop.code, str):
-            print(stop.code, file=sys.stderr)
-        return (stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1), None
-    except KeyboardInterrupt:
-        return 130, None
-    except BaseException as error:
-        frames = error.__traceback__
-        while frames and ("runpy" in (file := frames.tb_frame.f_code.co_filename) or file == __file__):
-            frames = frames.tb_next
-        traceback.print_exception(type(error), error, frames)
-        return 1, f"{type(error).__name__}: {error}"
-    return 0, None
+def _run(spec: Spec, sender: Sender) -> tuple[int, str | None]:
+    """Exit code and error."""
+    settings, target = spec.settings, spec.target
+    if isinstance(target, Script):
+        from hotlap.launch import guard
+
+        watcher = guard.install()
+        target = replace(target, path=target.path if target.module else guard.moved_script(target.path))
+        sys.argv = [target.path, *target.arguments]
+        code, error = _run_script(spec, target, sender)
+        # What was refused in a thread, or swallowed by a bare except, fails the run all the same.
+        return (1, guard.message(watcher.refused)) if watcher and watcher.refused else (code, error)
+    if isinstance(settings, BlockSettings):
+        from hotlap.launch import blocks
+
+        return blocks.run_system(target, blocks.Worker(sender, _demand(spec.go), settings.seconds), settings.warmup)
+    if isinstance(settings, CurveSettings):
+        from hotlap.launch import curve
+
+        return curve.run_system(target, curve.CurveProbe(settings, sender))
+    raise ValueError(f"a system has no mode {settings.mode.value}")
+
+
+def _run_script(spec: Spec, script: Script, sender: Sender) -> tuple[int, str | None]:
+    settings = spec.settings
+    if isinstance(settings, ProfileSettings):
+        return _profile(script, settings)
+    if isinstance(settings, BlockSettings):
+        from hotlap.launch import blocks
+
+        return blocks.run_script(script, blocks.Worker(sender, _demand(spec.go), settings.seconds), settings.warmup)
+    from hotlap.launch import curve
+
+    return curve.run_script(script, curve.CurveProbe(settings, sender))
+
+
+def _profile(script: Script, settings: ProfileSettings) -> tuple[int, str | None]:
+    from hotlap.interventions import intervened
+    from hotlap.launch.execute import execute
+    from hotlap.probe.events import EVENTS
+    from hotlap.probe.hooks.logging import watched_output
+    from hotlap.probe.recorder import Recorder, install
+    from hotlap.record.observed import Observed, Outcome, write_outcome
+
+    process, folder = os.getpid(), Path(settings.run)
+    install()
+    recorder = Recorder(folder, settings.options)
+    recorder.begin()
+    with intervened(), watched_output(EVENTS):
+        code, error = execute(script)
+        observed = recorder.end() if os.getpid() == process else Observed()
+    if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
+        status = "failed" if error else "interrupted" if code == 130 else "done"
+        write_outcome(folder, Outcome(status, code, error, observed))
+    return code, None
+
+
+def _demand(descriptor: int | None) -> int:
+    if descriptor is None:
+        raise ValueError("blocks need a pipe that says when to go")
+    return descriptor
 
 
 if __name__ == "__main__":

@@ -1,36 +1,34 @@
-"""Runs a user's script, or a system, for what it learns: `python -m hotlap.launch.curve SPEC [its arguments]`.
+"""A child that runs for what it learns: every episode that ends, and the first losses, go to hotlap as messages.
 
-Every finished episode goes to a file as a line of JSON: environment steps and seconds so far, return and length. So do the
-first losses. After enough steps, losses or seconds the script is stopped. Nothing else is measured.
+After enough steps, losses or seconds the target is stopped. Nothing else is measured.
 """
 
-import json
+from __future__ import annotations
+
 import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from pathlib import Path
-from types import ModuleType
-from typing import Any, TextIO
+from typing import Any
 
-import numpy as np
-
-from hotlap.interventions import intervened
-from hotlap.launch import child
+from hotlap.launch.messages import Progress, Sender
+from hotlap.launch.spec import CurveSettings
 from hotlap.probe.events import EVENTS, Events
-from hotlap.probe.hooks import plain as own_environments
-from hotlap.probe.hooks.environments import _ended, _evaluates
-from hotlap.probe.hooks.patching import Finder, wrap, wrap_family
-from hotlap.probe.recorder import Enough, see_workers
+from hotlap.probe.frameworks import frameworks
+from hotlap.probe.hooks import plain
+from hotlap.probe.hooks.environments import is_evaluation
+from hotlap.probe.hooks.patching import Around, Finder, Patch, wrap, wrap_family
+from hotlap.probe.recorder import StopProfiling, see_workers
+from hotlap.probe.results import TUPLES, StepReader
+from hotlap.target.target import Script, System
 
 
-class Curve:
-    """Counts steps, adds up rewards, and stops the script."""
+class CurveProbe:
+    """Counts steps, adds up rewards, and stops the target."""
 
-    def __init__(self, spec: dict[str, Any], file: TextIO) -> None:
-        self._spec, self._file = spec, file
+    def __init__(self, settings: CurveSettings, sender: Sender) -> None:
+        self._settings, self._sender = settings, sender
         self._returns: defaultdict[tuple[int, int], float] = defaultdict(float)
         self._lengths: defaultdict[tuple[int, int], int] = defaultdict(int)
         self._trains: dict[int, bool] = {}
@@ -39,21 +37,24 @@ class Curve:
         self._steps = self._losses = 0
         self._began = time.perf_counter()
 
-    def around_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(env: Any, *args: Any, **kwargs: Any) -> Any:
-            self._depth += 1
-            try:
-                result = original(env, *args, **kwargs)
-            finally:
-                self._depth -= 1
-            if not self._depth and os.getpid() == self._process:
-                if id(env) not in self._trains:
-                    self._trains[id(env)] = not _evaluates()
-                if self._trains[id(env)]:
-                    self._note(env, result)
-            return result
+    def around_step(self, reader: StepReader) -> Around:
+        def around(original: Callable[..., Any]) -> Callable[..., Any]:
+            def call(env: Any, *args: Any, **kwargs: Any) -> Any:
+                self._depth += 1
+                try:
+                    result = original(env, *args, **kwargs)
+                finally:
+                    self._depth -= 1
+                if not self._depth and os.getpid() == self._process:
+                    if id(env) not in self._trains:
+                        self._trains[id(env)] = not is_evaluation()
+                    if self._trains[id(env)]:
+                        self._note(env, result, reader)
+                return result
 
-        return call
+            return call
+
+        return around
 
     def around_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(tensors: Any, *args: Any, **kwargs: Any) -> Any:
@@ -62,117 +63,92 @@ class Curve:
 
         return call
 
-    def _note(self, env: Any, result: Any) -> None:
-        rewards = np.atleast_1d(np.asarray(_rewards(result), dtype=float).ravel())
+    def _note(self, env: Any, result: Any, reader: StepReader) -> None:
+        rewards = reader.rewards(env, result)
         self._steps += int(getattr(env, "num_envs", len(rewards)))
         for i, reward in enumerate(rewards):
-            self._returns[id(env), i] += float(reward)
+            self._returns[id(env), i] += reward
             self._lengths[id(env), i] += 1
-        for i in _ended(env, result):
+        for i in reader.ended(env, result):
             key = (id(env), i)
-            self._say(**{"return": self._returns.pop(key, 0.0), "length": self._lengths.pop(key, 0)})
+            self._send(return_=float(self._returns.pop(key, 0.0)), length=self._lengths.pop(key, 0))
         self._stop_if_enough()
 
     def note_iteration(self, steps: int, episodes: Sequence[float], losses: Sequence[float]) -> None:
         """Of a system: its steps so far, the returns of episodes that ended, and the means of its losses."""
         self._steps = steps
         for value in episodes:
-            self._say(**{"return": float(value)})
-        if losses and self._losses < self._spec["losses"]:
-            self._losses += 1
-            self._say(loss=sum(losses))
-        if self._losses >= self._spec["losses"] and not self._spec["episodes"]:
-            raise Enough
+            self._send(return_=float(value))
+        if losses:
+            self._add_loss(sum(losses))
+        self._stop_if_losses_are_enough()
         self._stop_if_enough()
 
-    def _stop_if_enough(self) -> None:
-        if self._steps >= self._spec["steps"] or time.perf_counter() - self._began > self._spec["seconds"]:
-            raise Enough
-
     def _note_loss(self, tensors: Any) -> None:
-        first = tensors[0] if isinstance(tensors, tuple | list) and tensors else tensors
-        if self._losses < self._spec["losses"] and getattr(first, "numel", lambda: 0)() == 1:
+        first = tensors[0] if isinstance(tensors, (tuple, list)) and tensors else tensors
+        if getattr(first, "numel", lambda: 0)() == 1 and self._losses < self._settings.losses:
+            self._add_loss(float(first.detach()))
+        self._stop_if_losses_are_enough()
+
+    def _add_loss(self, value: float) -> None:
+        if self._losses < self._settings.losses:
             self._losses += 1
-            self._say(loss=float(first.detach()))
-        if self._losses >= self._spec["losses"] and not self._spec["episodes"]:
-            raise Enough
+            self._send(loss=float(value))
 
-    def _say(self, **fields: float) -> None:
-        line = {"steps": self._steps, "seconds": time.perf_counter() - self._began, **fields}
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
+    def _stop_if_losses_are_enough(self) -> None:
+        if self._losses >= self._settings.losses and not self._settings.episodes:
+            raise StopProfiling
 
+    def _stop_if_enough(self) -> None:
+        if self._steps >= self._settings.steps or time.perf_counter() - self._began > self._settings.seconds:
+            raise StopProfiling
 
-def _rewards(result: Any) -> Any:
-    if isinstance(result, tuple) and len(result) >= 3:
-        reward = result[1]
-        return sum(reward.values()) if isinstance(reward, dict) else reward
-    if hasattr(result, "get"):  # a TensorDict
-        reward = result.get(("next", "reward"), None)
-        return 0.0 if reward is None else reward.detach().cpu().numpy()
-    return 0.0
+    def _send(self, **fields: Any) -> None:
+        try:
+            self._sender.send(Progress(self._steps, time.perf_counter() - self._began, **fields))
+        except BrokenPipeError:
+            raise StopProfiling from None
 
 
-def _patches(curve: Curve) -> dict[str, list[Callable[[ModuleType, Events], None]]]:
-    def gymnasium(module: Any, _: Events) -> None:
-        wrap_family(module.Env, {"step": curve.around_step})
-        wrap_family(module.vector.VectorEnv, {"step": curve.around_step})
-
-    def sb3(module: Any, _: Events) -> None:
-        wrap_family(module.VecEnv, {"step": curve.around_step, "step_wait": curve.around_step})
-
-    def torchrl(module: Any, _: Events) -> None:
-        wrap_family(module.EnvBase, {"step": curve.around_step, "step_and_maybe_reset": curve.around_step})
-
+def _patches(probe: CurveProbe) -> dict[str, list[Patch]]:
     def torch(module: Any, _: Events) -> None:
-        wrap(module.autograd, "backward", curve.around_backward)  # a tensor's own ends up there
+        wrap(module.autograd, "backward", probe.around_backward)  # a tensor's own ends up there
 
-    return {
-        "gymnasium": [gymnasium],
-        "gym": [gymnasium],
-        "stable_baselines3.common.vec_env.base_vec_env": [sb3],
-        "torchrl.envs.common": [torchrl],
-        "torch": [torch],
-    }
+    patches: dict[str, list[Patch]] = {"torch": [torch]}
+    for framework in frameworks():
+        for kind in framework.environments:
+            patch = kind.wrap_steps(lambda kind: probe.around_step(kind.reader))
+            patches.setdefault(kind.module, []).append(patch)
+    return patches
 
 
-def _run_script(spec: dict[str, Any], curve: Curve) -> int:
-    Finder(EVENTS, _patches(curve)).install()
-    own_environments.watch(lambda cls, name: wrap_family(cls, {name: curve.around_step}))
-    sys.argv = [spec["script"], *sys.argv[2:]]
+def run_script(script: Script, probe: CurveProbe) -> tuple[int, str | None]:
+    """Exit code and error of a script that is run for its curve."""
+    from hotlap.interventions import intervened
+    from hotlap.launch.execute import execute
+
+    Finder(EVENTS, _patches(probe)).install()
+    plain.watch(lambda cls, name: wrap_family(cls, {name: probe.around_step(TUPLES)}))
     see_workers()
     with intervened():
-        code, error = child.execute(spec)
-    if error:
-        print(error, file=sys.stderr)
-    return code
+        code, error = execute(script)
+    return code, error
 
 
-def _run_system(spec: dict[str, Any], curve: Curve) -> int:
+def run_system(target: System, probe: CurveProbe) -> tuple[int, str | None]:
     from hotlap import systems
     from hotlap.core.clock import StageClock
-    from hotlap.target import flags
+    from hotlap.systems.configs import checked, config_from
 
-    system = systems.load(spec["system"], spec["algorithm"])
-    config = flags.checked(flags.config_from(system, spec["config"]))
+    system = systems.load(target.name, target.algorithm)
+    config = checked(config_from(system, target.config))
     clock = StageClock.for_device(config.device)
-    with closing(system.make_env(config)) as env, suppress(Enough):
+    with closing(system.make_env(config)) as env, suppress(StopProfiling):
         state = system.trainer.start(config, env)
         while state.env_steps < config.total_steps:
             with clock.iteration():
                 seen = system.trainer.iterate(state, config, env, clock)
             clock.take()
             losses = [value for name, value in seen.scalars.items() if name.endswith("loss")]
-            curve.note_iteration(state.env_steps, seen.episodes.get("return", ()), losses)
-    return 0
-
-
-def main() -> None:
-    spec = json.loads(Path(sys.argv[1]).read_text())
-    with Path(spec["out"]).open("w") as file:
-        code = (_run_system if spec["system"] else _run_script)(spec, Curve(spec, file))
-    sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()
+            probe.note_iteration(state.env_steps, seen.episodes.get("return", ()), losses)
+    return 0, None

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +23,22 @@ from hotlap.core.clock import StageClock, stage_cost
 from hotlap.core.counts import ENV_STEPS, EPISODES
 from hotlap.core.sample import Sample
 from hotlap.envs.layout import draw_legal
-from hotlap.probe import describe as facts
+from hotlap.launch.options import ProfileOptions
+from hotlap.probe.describe import describe, gemm_rate
 from hotlap.probe.sampler import Sampler, shorten
-from hotlap.record.run import Recorded, Run
-from hotlap.systems import System
-from hotlap.train.loop import TRACED, recording, stop_requests, write_samples
+from hotlap.record.header import FunctionTime, ModuleTime, Setup, Status, Verb
+from hotlap.record.lines import BARE, MEASURED, TRACED, WARMUP, Recorded
+from hotlap.record.machine import this_machine
+from hotlap.record.observed import Observed, Usage
+from hotlap.record.run import Run
+from hotlap.train.loop import TRACED as TRACED_ITERATIONS
+from hotlap.train.loop import recording, stop_requests, write_samples
+from hotlap.train.system import RLSystem
 
 EXTRA_ITERATIONS = 2  # iterations of each disturbing pass
 GPU_EVENTS_EVERY = 3  # pairs between iterations that record CUDA events; no host time is taken from those
 FUNCTIONS = 50
 ENV_WINDOW = 0.1  # seconds of bare environment steps in an iteration
-
-
-@dataclass(frozen=True)
-class Options:
-    """What to measure."""
-
-    iterations: int = 10
-    warmup: int = 2
-    seconds: float | None = None
-    env_only: bool = False
-    modules: bool = False
-    detailed: bool = False
-    targets: tuple[str, ...] = ()
-    ranges: str | None = None
-    sampler: bool = True
-    period: float = 0.025  # seconds between two looks of the sampler, at scripts
-    rest: float = 2.0  # after each measured window of a script, rest for this many times its length
 
 
 OnProgress = Callable[[str, int, int], None]  # (what is going on, done, of how many)
@@ -65,51 +54,55 @@ class Work:
 
 
 def profile(
-    system: System, config: Any, options: Options, out: Path | None = None, on_progress: OnProgress = lambda *_: None
+    system: RLSystem, config: Any, options: ProfileOptions, out: Path | None = None, on_progress: OnProgress = lambda *_: None
 ) -> Run:
     """Measure a system's training, or its bare environments. Ctrl-C keeps what was measured."""
     clock = StageClock.for_device(config.device, options.ranges)
     with closing(system.make_env(config)) as env:
         work = work_of(system, config, env, clock, options.env_only)
         run = Run.create(
-            "profile",
+            Verb.PROFILE,
             system.name,
             asdict(config),
-            machine.facts(),
+            this_machine(),
             out,
-            gpu_timing=clock.policy,
-            stage_cost=stage_cost(),
-            targets=list(options.targets),
-            env_only=options.env_only,
-            layout=str(env.layout),
+            setup=Setup(
+                gpu_timing=clock.policy,
+                stage_cost=stage_cost(),
+                targets=options.targets,
+                env_only=options.env_only,
+                layout=str(env.layout),
+            ),
         )
         watch = machine.GpuWatch(config.device)
         with recording(run), stop_requests() as stop, watch, closing(Sampler(lambda _: clock.open_path())) as sampler:
             _warm_up(run, clock, work, options, on_progress, stop.is_set)
             _measure(run, clock, work, sampler, options, on_progress, stop.is_set)
-            run.update(
+            observed = Observed(
+                usage=Usage(machine.peak_rss(), watch.busy_share),
+                description=replace(describe(), gemm_rate=gemm_rate()),
                 hot_lines=sampler.hottest(),
                 sampler_seconds=sampler.seconds,
-                usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share},
-                facts={**facts.facts(), "gemm_rate": facts.gemm_rate()},
             )
+            run.update(observed=observed)
             clock.enabled = False
             if options.modules and not stop.is_set():
                 on_progress("timing modules", 0, 0)
-                run.update(modules=_time_modules(work))
+                run.update(passes=replace(run.header.passes, modules=_time_modules(work)))
             if options.detailed and not stop.is_set():
                 on_progress("running cProfile", 0, 0)
-                run.update(functions=_profile_functions(work, run.path / "profile.pstats"))
-            run.finish("interrupted" if stop.is_set() else "done")
+                functions = _profile_functions(work, run.path / "profile.pstats")
+                run.update(passes=replace(run.header.passes, functions=functions))
+            run.finish(Status.INTERRUPTED if stop.is_set() else Status.DONE)
     return run
 
 
-def work_of(system: System, config: Any, env: Any, clock: StageClock, env_only: bool) -> Work:
+def work_of(system: RLSystem, config: Any, env: Any, clock: StageClock, env_only: bool) -> Work:
     """A system's training, or its bare environments."""
     return (_bare_env if env_only else _training)(system, config, env, clock)
 
 
-def _training(system: System, config: Any, env: Any, clock: StageClock) -> Work:
+def _training(system: RLSystem, config: Any, env: Any, clock: StageClock) -> Work:
     state = system.trainer.start(config, env)
     return Work(
         iterate=lambda: system.trainer.iterate(state, config, env, clock),
@@ -118,7 +111,7 @@ def _training(system: System, config: Any, env: Any, clock: StageClock) -> Work:
     )
 
 
-def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
+def _bare_env(system: RLSystem, config: Any, env: Any, clock: StageClock) -> Work:
     """Random actions, drawn beforehand unless some are illegal, and no learning; an iteration repeats them until it lasts long
     enough to time."""
     env.action_space.seed(config.seed)
@@ -151,7 +144,7 @@ def _bare_env(system: System, config: Any, env: Any, clock: StageClock) -> Work:
 
 
 def _warm_up(
-    run: Run, clock: StageClock, work: Work, options: Options, on_progress: OnProgress, stopped: Callable[[], bool]
+    run: Run, clock: StageClock, work: Work, options: ProfileOptions, on_progress: OnProgress, stopped: Callable[[], bool]
 ) -> None:
     """Until learning has begun, the iteration in which it began is over, and `warmup` more; then the traced ones."""
     left = options.warmup
@@ -162,9 +155,9 @@ def _warm_up(
         on_progress("warming up", options.warmup - left, options.warmup)
         with clock.iteration():
             work.iterate()
-        write_samples(run, clock, "warmup")
+        write_samples(run, clock, WARMUP)
         left -= ready
-    for _ in range(TRACED):
+    for _ in range(TRACED_ITERATIONS):
         if not stopped():
             _run_traced(run, clock, work, spans=True)
 
@@ -174,7 +167,7 @@ def _measure(
     clock: StageClock,
     work: Work,
     sampler: Sampler,
-    options: Options,
+    options: ProfileOptions,
     on_progress: OnProgress,
     stopped: Callable[[], bool],
 ) -> None:
@@ -183,7 +176,7 @@ def _measure(
     deadline = time.monotonic() + options.seconds if options.seconds else None
     most = 2 * options.iterations + 10
     for pairs in itertools.count():
-        walls = [sample.wall for sample in run.phase("measured")]
+        walls = [sample.wall for sample in run.phase(MEASURED)]
         steady = len(walls) - (stats.warmup_end(walls) if walls else 0)
         enough = steady >= options.iterations if deadline is None else steady and time.monotonic() > deadline
         if enough or stopped() or (deadline is None and pairs >= most):
@@ -198,7 +191,7 @@ def _measure(
                     work.iterate()
                 sampler.pause()
                 sampler.keep()
-                write_samples(run, clock, "measured")
+                write_samples(run, clock, MEASURED)
         if clock.times_gpu and pairs % GPU_EVENTS_EVERY == 0:
             _run_traced(run, clock, work, spans=False)
 
@@ -206,7 +199,7 @@ def _measure(
 def _run_traced(run: Run, clock: StageClock, work: Work, spans: bool) -> None:
     with clock.iteration(trace=True):
         work.iterate()
-    write_samples(run, clock, "traced", spans)
+    write_samples(run, clock, TRACED, spans)
 
 
 def _run_bare(run: Run, clock: StageClock, work: Work) -> None:
@@ -215,23 +208,23 @@ def _run_bare(run: Run, clock: StageClock, work: Work) -> None:
     work.iterate()
     sample = Sample(start=0, wall=time.perf_counter_ns() - begin)
     clock.enabled = True
-    run.append(Recorded("bare", sample, machine.rss(), machine.gpu_memory()))
+    run.append(Recorded(BARE, sample, machine.rss(), machine.gpu_memory()))
 
 
-def _time_modules(work: Work) -> list[dict[str, Any]]:
+def _time_modules(work: Work) -> tuple[ModuleTime, ...]:
     networks = work.networks()
     if not networks:
-        return []
+        return ()
     from hotlap.train.modules import ModuleTimer
 
     timer = ModuleTimer(networks)
     with timer.watch():
         for _ in range(EXTRA_ITERATIONS):
             work.iterate()
-    return [asdict(entry) for entry in timer.results()]
+    return tuple(ModuleTime(**asdict(entry)) for entry in timer.results())
 
 
-def _profile_functions(work: Work, path: Path) -> list[dict[str, Any]]:
+def _profile_functions(work: Work, path: Path) -> tuple[FunctionTime, ...]:
     """The functions with the most cumulative time, by cProfile; all of them go to a .pstats file."""
     profiler = cProfile.Profile()
     profiler.enable()
@@ -241,13 +234,7 @@ def _profile_functions(work: Work, path: Path) -> list[dict[str, Any]]:
     profiler.dump_stats(path)
     entries = pstats.Stats(profiler).stats.items()  # type: ignore[attr-defined]
     top = sorted(entries, key=lambda item: -item[1][3])[:FUNCTIONS]
-    return [
-        {
-            "where": f"{shorten(file)}:{line}" if line else "built-in",
-            "function": name,
-            "calls": calls,
-            "own_seconds": own,
-            "total_seconds": total,
-        }
-        for (file, line, name), (_, calls, own, total, _) in top
-    ]
+    return tuple(
+        FunctionTime(f"{shorten(file)}:{line}" if line else "built-in", name, calls, exclusive, inclusive)
+        for (file, line, name), (_, calls, exclusive, inclusive, _) in top
+    )

@@ -1,1 +1,1 @@
-"""Measurement that looks at running code from outside: hooks and a timeline for scripts, a line sampler, timers on modules."""
+"""Measurement inside a script that knows nothing of it: hooks, a timeline, a line sampler. Standard library, Python 3.9."""

@@ -3,8 +3,10 @@
    Between two operations of a training loop, Python code that runs once is out of the caches and costs ten times what it
    costs in a tight loop. These hooks do in C what nearly every call needs, and hand the rest to the Python hook that each of
    them stands for (`slow`), which is complete by itself: on a machine without a compiler it does everything. */
+#define _GNU_SOURCE 1 /* the registers of a thread that a signal interrupts */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,13 +15,31 @@
 #include <string.h>
 #include <structmember.h>
 #include <time.h>
+#ifdef __linux__
+#include <sys/auxv.h>
+#include <ucontext.h>
+#endif
 #include <unistd.h>
+
+#if PY_VERSION_HEX < 0x030a0000 /* Python 3.9 */
+static inline PyObject *Py_NewRef(PyObject *object) {
+    Py_INCREF(object);
+    return object;
+}
+
+static int PyModule_AddObjectRef(PyObject *module, const char *name, PyObject *value) {
+    Py_INCREF(value);
+    int failed = PyModule_AddObject(module, name, value);
+    if (failed) Py_DECREF(value);
+    return failed;
+}
+#endif
 
 /* -- what hooks and events share -- */
 
 typedef struct {
     PyObject_HEAD
-    char active, inside, resting, updated, counting, look, touched;
+    char active, inside, paused, updated, counting, types_wanted, touched;
     unsigned long thread;
     long long due, late, env_steps, syncs;
     PyObject *region;
@@ -100,10 +120,10 @@ static PyMethodDef State_methods[] = {
 static PyMemberDef State_members[] = {
     {"active", T_BOOL, offsetof(State, active)},
     {"inside", T_BOOL, offsetof(State, inside)},
-    {"resting", T_BOOL, offsetof(State, resting)},
+    {"paused", T_BOOL, offsetof(State, paused)},
     {"updated", T_BOOL, offsetof(State, updated)},
     {"counting", T_BOOL, offsetof(State, counting)},
-    {"look", T_BOOL, offsetof(State, look)},
+    {"types_wanted", T_BOOL, offsetof(State, types_wanted)},
     {"touched", T_BOOL, offsetof(State, touched)},
     {"thread", T_ULONG, offsetof(State, thread)},
     {"due", T_LONGLONG, offsetof(State, due)},
@@ -131,7 +151,7 @@ typedef struct {
     PyObject *dict, *weakrefs;
     State *state;
     PyObject *original, *slow;
-    PyObject *helper; /* FORWARD: torch.is_grad_enabled. STEP: what looks at a result. REGION: the stage's path. */
+    PyObject *helper; /* FORWARD: torch.is_grad_enabled. STEP: what reads a result. REGION: the stage's path. */
     int64_t kind;     /* of the events; with gradients it is one more */
     int64_t number;   /* REGION: of the path. STEP: whether `num_envs` says how many steps one call makes. */
     int special;      /* FORWARD: whether the original is torch's own call. REGION: whether it is an evaluation. */
@@ -196,7 +216,7 @@ static PyObject *forward(Hook *h, PyObject *const *args, size_t nargsf, PyObject
     State *s = h->state;
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
     if (s->inside && count) return call_module(h, args, nargsf, kwnames);
-    if (!count || s->look || kwnames || s->thread != PyThread_get_thread_ident())
+    if (!count || s->types_wanted || kwnames || s->thread != PyThread_get_thread_ident())
         return PyObject_Vectorcall(h->slow, args, nargsf, kwnames);
     if (flush_syncs(s, Py_False)) return NULL;
     s->inside = 1;
@@ -240,7 +260,7 @@ static int64_t num_envs(PyObject *env) {
 }
 
 /* The numbers of the episodes that ended, or NULL, and how many steps that was. */
-static PyObject *look_at(Hook *h, PyObject *const *args, Py_ssize_t count, PyObject *result, int64_t *steps) {
+static PyObject *read_result(Hook *h, PyObject *const *args, Py_ssize_t count, PyObject *result, int64_t *steps) {
     Py_ssize_t size = PyTuple_CheckExact(result) ? PyTuple_GET_SIZE(result) : 0;
     if (h->number && (size == 4 || size == 5) && is_quiet(PyTuple_GET_ITEM(result, 2)) &&
         (size == 4 || is_quiet(PyTuple_GET_ITEM(result, 3)))) {
@@ -248,19 +268,19 @@ static PyObject *look_at(Hook *h, PyObject *const *args, Py_ssize_t count, PyObj
         return NULL;
     }
     long long syncs = h->state->syncs;
-    PyObject *found = PyObject_CallFunctionObjArgs(h->helper, args[0], count > 1 ? args[1] : Py_None, result, NULL);
-    h->state->syncs = syncs; /* looking at the result is not the script's doing */
-    if (found == NULL) return NULL;
-    *steps = PyLong_AsLongLong(PyTuple_GET_ITEM(found, 0));
-    PyObject *ended = PySequence_Fast(PyTuple_GET_ITEM(found, 1), "a sequence of numbers");
-    Py_DECREF(found);
+    PyObject *outcome = PyObject_CallFunctionObjArgs(h->helper, args[0], count > 1 ? args[1] : Py_None, result, NULL);
+    h->state->syncs = syncs; /* reading the result is not the script's doing */
+    if (outcome == NULL) return NULL;
+    *steps = PyLong_AsLongLong(PyTuple_GET_ITEM(outcome, 0));
+    PyObject *ended = PySequence_Fast(PyTuple_GET_ITEM(outcome, 1), "a sequence of numbers");
+    Py_DECREF(outcome);
     return ended;
 }
 
 static void stepped(Hook *h, PyObject *const *args, Py_ssize_t count, PyObject *result, int64_t begin, int64_t end) {
     State *s = h->state;
     int64_t steps = 0, env = (int64_t)(intptr_t)args[0];
-    PyObject *ended = result ? look_at(h, args, count, result, &steps) : NULL;
+    PyObject *ended = result ? read_result(h, args, count, result, &steps) : NULL;
     if (s->counting) s->env_steps += steps;
     append(s, h->kind, begin, end, env, s->counting ? steps : 0);
     for (Py_ssize_t i = 0; ended && i < PySequence_Fast_GET_SIZE(ended); i++)
@@ -271,24 +291,24 @@ static void stepped(Hook *h, PyObject *const *args, Py_ssize_t count, PyObject *
 static PyObject *step(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     State *s = h->state;
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
-    int at_rest = s->resting && PyUnicode_GET_LENGTH(s->region) == 0;
-    if ((s->inside && !at_rest) || !count || s->thread != PyThread_get_thread_ident())
+    int only_counted = s->paused && PyUnicode_GET_LENGTH(s->region) == 0;
+    if ((s->inside && !only_counted) || !count || s->thread != PyThread_get_thread_ident())
         return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
     int64_t begin = now();
-    if (s->look || kwnames || (s->updated && begin >= s->due) || (!s->resting && begin >= s->late))
+    if (s->types_wanted || kwnames || (s->updated && begin >= s->due) || (!s->paused && begin >= s->late))
         return PyObject_Vectorcall(h->slow, args, nargsf, kwnames);
     s->updated = 0;
-    if (!at_rest && flush_syncs(s, Py_False)) return NULL;
+    if (!only_counted && flush_syncs(s, Py_False)) return NULL;
     s->inside = 1;
     set_region(s, step_path);
     PyObject *result = PyObject_Vectorcall(h->original, args, nargsf, NULL);
     int64_t end = now();
     set_region(s, empty);
-    if (!at_rest) s->inside = 0;
+    if (!only_counted) s->inside = 0;
     s->touched = 1;
     AFTER(result, {
         stepped(h, args, count, result, begin, end);
-        if (!at_rest) flush_syncs(s, Py_True);
+        if (!only_counted) flush_syncs(s, Py_True);
     });
     return result;
 }
@@ -296,7 +316,7 @@ static PyObject *step(Hook *h, PyObject *const *args, size_t nargsf, PyObject *k
 static PyObject *region(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     State *s = h->state;
     if (s->inside) {
-        int outermost = h->special && s->resting && PyUnicode_GET_LENGTH(s->region) == 0;
+        int outermost = h->special && s->paused && PyUnicode_GET_LENGTH(s->region) == 0;
         return PyObject_Vectorcall(outermost ? h->slow : h->original, args, nargsf, kwnames);
     }
     if (s->thread != PyThread_get_thread_ident()) return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
@@ -365,14 +385,14 @@ static PyObject *Hook_bind(PyObject *h, PyObject *instance, PyObject *type) {
     return instance == NULL || instance == Py_None ? Py_NewRef(h) : PyMethod_New(h, instance);
 }
 
-/* A hook looks like the function it stands for. */
+/* A hook has the attributes of the function it stands for. */
 static PyObject *Hook_getattr(PyObject *h, PyObject *name) {
-    PyObject *found = PyObject_GenericGetAttr(h, name);
-    if (found == NULL && PyErr_ExceptionMatches(PyExc_AttributeError) && ((Hook *)h)->original) {
+    PyObject *value = PyObject_GenericGetAttr(h, name);
+    if (value == NULL && PyErr_ExceptionMatches(PyExc_AttributeError) && ((Hook *)h)->original) {
         PyErr_Clear();
-        found = PyObject_GetAttr(((Hook *)h)->original, name);
+        value = PyObject_GetAttr(((Hook *)h)->original, name);
     }
-    return found;
+    return value;
 }
 
 static PyObject *Hook_class(PyObject *h, void *unused) { return PyObject_GetAttrString(((Hook *)h)->original, "__class__"); }
@@ -406,15 +426,23 @@ static PyTypeObject HookType = {
     .tp_getset = Hook_getset,
 };
 
-/* -- the sampler's clock: a thread that asks the main thread to look at its own stack, without Python's lock --
+/* -- the sampler's clock: a thread that asks the main thread for a stack sample, without Python's lock --
 
-   It does so by a signal: Python looks for those between any two instructions, and for nothing else that comes from outside. */
+   It asks by a signal: Python handles those between any two instructions, and nothing else that comes from outside. Before Python
+   hears of it, the signal's own handler notes when it came and where the processor was: in the interpreter, or in native code. */
+
+typedef struct {
+    uintptr_t begin, end;
+} Code;
 
 static struct {
     pthread_t thread, watched;
-    volatile int running, stopped, asked, asleep, number;
+    volatile int running, stopped, asked, asleep, native, number;
+    volatile int64_t delivered;
     int64_t period, when;
     char status[64]; /* the file that says whether the watched thread runs */
+    Code interpreter, hooks, clock; /* reading the clock is so short that Python's call of it costs more */
+    struct sigaction python; /* Python's own handler */
 } ticker;
 
 /* Whether the watched thread sleeps in the system: the signal wakes it up, so afterwards nobody could tell. */
@@ -427,6 +455,41 @@ static int is_asleep(void) {
     text[size > 0 ? size : 0] = 0;
     char *end = strrchr(text, ')');
     return end != NULL && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
+}
+
+/* The mapped code around an address; empty where the system does not tell. */
+static Code code_around(uintptr_t address) {
+    Code code = {0, 0};
+    char line[512], rights[8];
+    unsigned long begin, end;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
+        if (sscanf(line, "%lx-%lx %7s", &begin, &end, rights) == 3 && begin <= address && address < end) code = (Code){begin, end};
+    if (maps != NULL) fclose(maps);
+    return code;
+}
+
+static uintptr_t interrupted_at(void *context) {
+#if defined(__linux__) && defined(__x86_64__)
+    return (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#elif defined(__linux__) && defined(__aarch64__)
+    return (uintptr_t)((ucontext_t *)context)->uc_mcontext.pc;
+#else
+    return 0;
+#endif
+}
+
+static int holds(Code code, uintptr_t address) { return address >= code.begin && address < code.end; }
+
+static void on_signal(int number, siginfo_t *info, void *context) {
+    int error = errno;
+    uintptr_t at = interrupted_at(context);
+    int known = at != 0 && ticker.interpreter.end != 0;
+    ticker.native = known ? !holds(ticker.interpreter, at) && !holds(ticker.hooks, at) && !holds(ticker.clock, at) : -1;
+    ticker.delivered = now();
+    if (!(ticker.python.sa_flags & SA_SIGINFO) && ticker.python.sa_handler != SIG_DFL && ticker.python.sa_handler != SIG_IGN)
+        ticker.python.sa_handler(number);
+    errno = error;
 }
 
 static void *ticking(void *unused) {
@@ -446,8 +509,17 @@ static PyObject *ticker_start(PyObject *module, PyObject *args) {
     long long period;
     int number;
     if (!PyArg_ParseTuple(args, "Li", &period, &number)) return NULL;
-    snprintf(ticker.status, sizeof ticker.status, "/proc/self/task/%ld/stat", PyThread_get_thread_native_id());
+    snprintf(ticker.status, sizeof ticker.status, "/proc/self/task/%ld/stat", (long)PyThread_get_thread_native_id());
     ticker.watched = pthread_self(), ticker.period = period, ticker.number = number, ticker.running = ticker.stopped = ticker.asked = 0;
+    ticker.native = -1, ticker.delivered = 0;
+    ticker.interpreter = code_around((uintptr_t)&PyEval_EvalCode);
+    ticker.hooks = code_around((uintptr_t)&on_signal);
+#ifdef __linux__
+    ticker.clock = code_around((uintptr_t)getauxval(AT_SYSINFO_EHDR));
+#endif
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, &action, &ticker.python)) return PyErr_SetFromErrno(PyExc_OSError);
     if (pthread_create(&ticker.thread, NULL, ticking, NULL)) return PyErr_SetFromErrno(PyExc_OSError);
     Py_RETURN_NONE;
 }
@@ -458,9 +530,10 @@ static PyObject *ticker_run(PyObject *module, PyObject *on) {
 }
 
 static PyObject *ticker_when(PyObject *module, PyObject *unused) {
-    PyObject *found = Py_BuildValue("Li", (long long)(ticker.asked ? ticker.when : 0), ticker.asleep);
+    PyObject *times = Py_BuildValue(
+        "LLii", (long long)(ticker.asked ? ticker.when : 0), (long long)ticker.delivered, ticker.asleep, ticker.native);
     ticker.asked = 0;
-    return found;
+    return times;
 }
 
 static PyObject *ticker_stop(PyObject *module, PyObject *unused) {
@@ -473,11 +546,13 @@ static PyObject *ticker_stop(PyObject *module, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"ticker_start", ticker_start, METH_VARARGS, "(nanoseconds, number of a signal): its handler is called on the main thread"},
-    {"ticker_run", ticker_run, METH_O, "(whether to ask for looks)"},
-    {"ticker_when", ticker_when, METH_NOARGS, "When a look was asked for, by the clock of perf_counter_ns (0 if none was), and whether the thread slept."},
-    {"ticker_stop", ticker_stop, METH_NOARGS, "No looks any more."},
+    {"ticker_run", ticker_run, METH_O, "(whether to ask for stack samples)"},
+    {"ticker_when", ticker_when, METH_NOARGS, 
+     "When a stack sample was asked for (0 if none was) and when the signal came, by the clock of perf_counter_ns; whether the thread "
+     "slept; whether native code ran (1), the interpreter (0), or nobody knows (-1)."},
+    {"ticker_stop", ticker_stop, METH_NOARGS, "No stack samples any more."},
     {"forward", make_forward, METH_VARARGS, "(state, original, slow, is_grad_enabled, kind, 0, is torch's own call)"},
-    {"step", make_step, METH_VARARGS, "(state, original, slow, look, kind, num_envs counts, False)"},
+    {"step", make_step, METH_VARARGS, "(state, original, slow, read, kind, num_envs counts, False)"},
     {"region", make_region, METH_VARARGS, "(state, original, slow, path, kind, number of the path, is an evaluation)"},
     {NULL}};
 

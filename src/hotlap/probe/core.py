@@ -4,6 +4,8 @@ A hook is made from the Python hook that does everything (`slow`) and what its c
 Python hook.
 """
 
+from __future__ import annotations
+
 import importlib.machinery
 import importlib.util
 import os
@@ -33,27 +35,27 @@ class PythonState:
         "inside",
         "late",
         "log",
-        "look",
+        "paused",
         "region",
-        "resting",
         "syncs",
         "thread",
         "touched",
+        "types_wanted",
         "updated",
     )
 
     active: bool
     counting: bool  # whether environments' steps count; an adapter that knows better counts by itself
-    due: int  # a window may end from here on, a rest ends
+    due: int  # a window may end from here on, a pause ends
     env_steps: int  # since the start
     inside: bool
     late: int  # a window ends from here on
-    look: bool  # whether hooks should note the types of the data they see, once per window
+    paused: bool  # whether hooks let everything pass, and steps and updates are only counted
     region: str  # the stage that is open, as a whole
-    resting: bool
     syncs: int  # synchronising calls since the last event
     thread: int
     touched: bool  # whether an environment stepped in this window
+    types_wanted: bool  # whether hooks should note the types of the data they see, once per window
     updated: bool  # whether something was learned since the last step
 
     def __init__(self) -> None:

@@ -4,6 +4,8 @@ HOTLAP_DELAY holds {stage path: seconds}; hooks put the delay behind the functio
 where the environment's own code runs, in a worker process if that is where it lives; those of other stages where they are.
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import os

@@ -1,5 +1,7 @@
 """What a script is made of, looked up once while it trains: its networks, optimizers and environments, and torch's switches."""
 
+from __future__ import annotations
+
 import gc
 import io
 import sys
@@ -8,17 +10,17 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
+from hotlap.probe.frameworks import frameworks
 from hotlap.probe.sampler import Sampler, is_users
+from hotlap.record.observed import Description, EnvChain, Net, OptimizerInfo, TorchSwitches
 
-SOURCES = "sources.json"  # beside the record: the user's code that the sampler saw
 MOST_SOURCE = 1_000_000  # characters
+DEEPEST_CHAIN = 30
 
 
-def facts() -> dict[str, Any]:
-    """Of the objects alive now. Takes a tenth of a second or so: ask between windows."""
-    found: dict[str, Any] = {"environments": [], "nets": [], "optimizers": []}
-    torch, gymnasium = sys.modules.get("torch"), sys.modules.get("gymnasium")
-    kinds = _environment_kinds()
+def describe() -> Description:
+    """The objects alive now. Takes a tenth of a second or so: ask between windows."""
+    torch, kinds = sys.modules.get("torch"), _environment_types()
     modules, optimizers, environments = [], [], []
     for thing in gc.get_objects():
         kind = type(thing)  # isinstance would ask the thing itself, and some do not like that
@@ -28,81 +30,82 @@ def facts() -> dict[str, Any]:
             optimizers.append(thing)
         elif kinds and issubclass(kind, kinds):
             environments.append(thing)
-    if torch:
-        inner = {id(child) for module in modules for child in module.children()}
-        found["nets"] = [
-            _net(module) for module in modules if id(module) not in inner and any(True for _ in module.parameters())
-        ]
-        found["optimizers"] = [_optimizer(optimizer) for optimizer in optimizers]
-        found["torch"] = _switches(torch)
-    if gymnasium or kinds:
-        wrapped = {id(below) for env in environments for below in _below(env)}
-        chains = Counter(tuple(_chain(env)) for env in environments if id(env) not in wrapped)
-        found["environments"] = [{"chain": list(chain), "count": count} for chain, count in chains.items()]
-    return found
-
-
-def _environment_kinds() -> tuple[type, ...]:
-    places = (
-        ("gymnasium", "Env"),
-        ("gymnasium.vector", "VectorEnv"),
-        ("stable_baselines3.common.vec_env.base_vec_env", "VecEnv"),
-        ("torchrl.envs.common", "EnvBase"),
-        ("gym", "Env"),
+    inner = {id(child) for module in modules for child in module.children()}
+    return Description(
+        environments=_chains(environments),
+        nets=tuple(_net(net) for net in modules if id(net) not in inner and any(True for _ in net.parameters())),
+        optimizers=tuple(_optimizer(optimizer) for optimizer in optimizers),
+        torch=_switches(torch) if torch else None,
     )
-    return tuple(kind for module, name in places if (kind := getattr(sys.modules.get(module), name, None)))
 
 
-def _below(env: Any) -> list[Any]:
+def _environment_types() -> tuple[type, ...]:
+    """The classes of environments that the script has imported."""
+    classes = (kind.find() for framework in frameworks() for kind in framework.environments)
+    return tuple(cls for cls in classes if cls is not None)
+
+
+def _chains(environments: list[Any]) -> tuple[EnvChain, ...]:
+    names = {name for framework in frameworks() for kind in framework.environments for name in kind.inner}
+    wrapped = {id(inner) for env in environments for inner in _inside(env, names)}
+    chains = Counter(_chain(env, names) for env in environments if id(env) not in wrapped)
+    return tuple(EnvChain(chain, count, num_envs) for (chain, num_envs), count in chains.items())
+
+
+def _inside(env: Any, names: set[str]) -> list[Any]:
     """The environments directly inside this one."""
-    found = [getattr(env, name, None) for name in ("env", "venv", "base_env", "_env")]
-    inner = env.__dict__.get("envs") or env.__dict__.get("_envs")
-    return [*(e for e in found if e is not None), *(inner if isinstance(inner, list | tuple) else ())]
+    inner: list[Any] = []
+    for name in sorted(names):
+        value = env.__dict__.get(name) if name.endswith("envs") else getattr(env, name, None)
+        inner += value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+    return inner
 
 
-def _chain(env: Any) -> list[str]:
-    """Class names from the outermost environment to the innermost, a vector's number of environments with its name."""
-    names: list[str] = []
-    while env is not None and len(names) < 30:
-        number = env.__dict__.get("num_envs") if hasattr(env, "__dict__") else None
-        names.append(type(env).__name__ + (f" x{number}" if isinstance(number, int) else ""))
-        inner = _below(env)
-        env = inner[0] if inner else None
-    return names
+def _chain(env: Any, names: set[str]) -> tuple[tuple[str, ...], int | None]:
+    """Class names from the outermost environment to the innermost, and how many environments a vector among them has."""
+    chain: list[str] = []
+    sizes: list[int] = []
+    while env is not None and len(chain) < DEEPEST_CHAIN:
+        chain.append(type(env).__name__)
+        size = env.__dict__.get("num_envs") if hasattr(env, "__dict__") else None
+        if isinstance(size, int):
+            sizes.append(size)
+        env = next(iter(_inside(env, names)), None)
+    return tuple(chain), max(sizes, default=None)
 
 
-def _net(module: Any) -> dict[str, Any]:
-    kinds = Counter(type(part).__name__ for part in module.modules() if not any(True for _ in part.children()))
+def _net(module: Any) -> Net:
+    layers = Counter(type(part).__name__ for part in module.modules() if not any(True for _ in part.children()))
     linear = [part for part in module.modules() if type(part).__name__ == "Linear"]
     parameters = list(module.parameters())
-    return {
-        "name": type(module).__name__,
-        "parameters": sum(parameter.numel() for parameter in parameters),
-        "tensors": len(parameters),
-        "layers": dict(kinds),
-        "inputs": int(linear[0].in_features) if linear else None,  # a number of numpy's, if the script made it so
-        "outputs": int(linear[-1].out_features) if linear else None,
-        "widest": max((int(layer.out_features) for layer in linear), default=None),
-        "dtype": str(parameters[0].dtype).removeprefix("torch."),
-        "device": parameters[0].device.type,
-    }
+    return Net(
+        name=type(module).__name__,
+        parameters=sum(parameter.numel() for parameter in parameters),
+        tensors=len(parameters),
+        layers=dict(layers),
+        inputs=int(linear[0].in_features) if linear else None,  # a number of numpy's, if the script made it so
+        outputs=int(linear[-1].out_features) if linear else None,
+        widest=max((int(layer.out_features) for layer in linear), default=None),
+        dtype=str(parameters[0].dtype).removeprefix("torch."),
+        device=parameters[0].device.type,
+    )
 
 
-def _optimizer(optimizer: Any) -> dict[str, Any]:
+def _optimizer(optimizer: Any) -> OptimizerInfo:
     tensors = sum(len(group["params"]) for group in optimizer.param_groups)
     group = optimizer.param_groups[0] if optimizer.param_groups else {}
     switches = {name: group.get(name) for name in ("foreach", "fused", "capturable")}
-    return {"name": type(optimizer).__name__, "tensors": tensors, **switches}
+    return OptimizerInfo(type(optimizer).__name__, tensors, **switches)
 
 
-def _switches(torch: Any) -> dict[str, Any]:
+def _switches(torch: Any) -> TorchSwitches:
     distributions = sys.modules.get("torch.distributions.distribution")
-    return {
-        "anomaly": torch.is_anomaly_enabled(),
-        "validate": bool(distributions and distributions.Distribution._validate_args),
-        "threads": torch.get_num_threads(),
-        "matmul": torch.get_float32_matmul_precision(),
-    }
+    return TorchSwitches(
+        anomaly=torch.is_anomaly_enabled(),
+        validate=bool(distributions and distributions.Distribution._validate_args),
+        threads=torch.get_num_threads(),
+        matmul=torch.get_float32_matmul_precision(),
+    )
 
 
 def gemm_rate(seconds: float = 0.02) -> float | None:
@@ -123,11 +126,11 @@ def gemm_rate(seconds: float = 0.02) -> float | None:
 
 
 def sources(sampler: Sampler) -> dict[str, str]:
-    """The user's own files that were seen at work, as they are now."""
-    found: dict[str, str] = {}
+    """The files of user code that were seen at work, as they are now."""
+    texts: dict[str, str] = {}
     for name, path in sampler.files(is_users).items():
         with suppress(OSError, UnicodeDecodeError), io.open_code(str(path)) as file:  # as Python reads it, changed or not
             text = file.read().decode()
-            if sum(map(len, found.values())) + len(text) < MOST_SOURCE:
-                found[name] = text
-    return found
+            if sum(map(len, texts.values())) + len(text) < MOST_SOURCE:
+                texts[name] = text
+    return texts

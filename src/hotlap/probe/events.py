@@ -16,6 +16,8 @@ caches. So hooks only note what happened, as five numbers in an array; what it m
 | SYNCS: synchronising calls | how many; whether inside the event before |
 """
 
+from __future__ import annotations
+
 import struct
 import time
 from collections import defaultdict
@@ -26,7 +28,7 @@ from hotlap.core.counts import ENV_STEPS
 from hotlap.core.paths import RESET, STEP
 from hotlap.core.sample import Sample
 from hotlap.probe.core import State
-from hotlap.probe.timeline import (
+from hotlap.probe.kinds import (
     CARVED,
     COMPILED,
     ENDED,
@@ -38,10 +40,10 @@ from hotlap.probe.timeline import (
     TO_HOST,
     WAITED,
     Event,
-    Moment,
-    Timeline,
     number_of,
 )
+from hotlap.probe.pending import Moment
+from hotlap.probe.timeline import Timeline
 
 WINDOW = 0.25  # seconds: shorter iterations are joined to windows of this length; of twice that where nothing is learned
 LONGEST = 30.0  # seconds: a window ends at the next step whatever happens
@@ -51,23 +53,23 @@ class Events(State):
     """The events of the thread that started it.
 
     `inside` is true while something open claims all that happens (an environment's step, a forward pass), and while nothing
-    is measured at all: hooks look at it first, and then do nothing.
+    is measured at all: hooks check it first, and then do nothing.
     """
 
     __slots__ = (
         "_carved",
         "_learned",
-        "_on_rest",
+        "_on_pause_end",
         "_on_window",
-        "_rest_begun",
-        "_rest_for",
+        "_pause_for",
+        "_paused_since",
         "_traced",
         "_worker",
+        "cannot_pause",
         "counted",
         "moments",
         "now",
         "origin",
-        "restless",
         "timeline",
         "types",
         "window",
@@ -78,7 +80,7 @@ class Events(State):
         self.now = now
         self.types: dict[str, str] = {}
         self.window = WINDOW
-        self.restless = False  # whether there are hooks that do not know how to count at rest
+        self.cannot_pause = False  # whether there are hooks that do not know how to count while paused
         self._begin(lambda _: None, 0, worker=False)
         self.inside, self.active = True, False
 
@@ -94,7 +96,7 @@ class Events(State):
         self.thread = get_ident()
         self.origin = origin
         self.take()
-        self.moments: list[Moment] = []  # when the sampler looked
+        self.moments: list[Moment] = []  # when stack samples were taken
         self.region = ""  # the stage that is open, as a whole
         self._carved = ""  # the stage inside it
         self.updated = False  # whether something was learned since the last step
@@ -102,24 +104,24 @@ class Events(State):
         self.env_steps = 0  # since the start
         self.syncs = 0  # synchronising calls since the last event
         self.counted: defaultdict[str, float] = defaultdict(float)
-        self.look = True  # whether hooks should note the types of the data they see, once per window
+        self.types_wanted = True  # whether hooks should note the types of the data they see, once per window
         self._worker = worker
         self._learned = False
         self.touched = False  # whether an environment stepped in this window
         self._traced = False
         self._on_window = on_window
-        self._on_rest: Callable[[Sample], None] = lambda _: None
-        self._rest_for = 0.0
-        self._rest_begun = 0
-        self.resting = False
+        self._on_pause_end: Callable[[Sample], None] = lambda _: None
+        self._pause_for = 0.0
+        self._paused_since = 0
+        self.paused = False
         self.timeline = Timeline(origin)
         self._open_window()
 
     def stop(self) -> None:
         """End the last window at the last event: what comes after it, waiting for workers to end included, is no training."""
         was_active, self.active, self.inside = self.active, False, True
-        if self.resting:
-            self._end_rest(self.now())
+        if self.paused:
+            self._end_pause(self.now())
         elif was_active:
             log = self.events()
             while log and not _is_training(log[-1]):
@@ -130,7 +132,7 @@ class Events(State):
         """Keep every span of the window that has just begun."""
         self._traced = True
 
-    def __reduce__(self) -> tuple[Callable[[], "Events"], tuple[()]]:
+    def __reduce__(self) -> tuple[Callable[[], Events], tuple[()]]:
         """A class that travels to a worker takes its hooks along; there they report to that process's events."""
         return _of_this_process, ()
 
@@ -162,7 +164,7 @@ class Events(State):
             return 0
         if self.updated or self.now() >= self.late:
             self.transition()
-        return 0 if self.resting else self.begin(path)
+        return 0 if self.paused else self.begin(path)
 
     def stepped(self, kind: int, begin: int, env: int, steps: int = 0) -> None:
         if self.counting:
@@ -183,7 +185,7 @@ class Events(State):
         self.at_once(COMPILED + gradients, rows)
 
     def phase(self, path: str) -> None:
-        """A framework's adapter knows that `collect` or `update` begins here: what no event claims is the phase's own."""
+        """A framework's adapter knows that `collect` or `update` begins here: what no event claims is the phase's."""
         self.at_once(PHASE, number_of(path))
 
     def optimizer_ended(self, begin: int) -> None:
@@ -192,13 +194,13 @@ class Events(State):
             self.updated = self._learned = True
             if not self.touched and self.now() >= self.late:  # no environment is stepped here, so nothing else ends windows
                 self._close_window(None)
-        elif self.resting and not self.region and get_ident() == self.thread:
+        elif self.paused and not self.region and get_ident() == self.thread:
             self.emit(OPTIMIZER, 0, 0)
             self.updated = True
 
     def in_environment(self, *paths: str) -> bool:
         """Whether an environment's step or reset (or just what is named) is open on this thread, nothing carved out."""
-        fits = self.region in (paths or (STEP, RESET)) and not self._carved and not self.resting
+        fits = self.region in (paths or (STEP, RESET)) and not self._carved and not self.paused
         return fits and get_ident() == self.thread
 
     def carve(self, path: str) -> int:
@@ -212,7 +214,7 @@ class Events(State):
 
     def copied(self, begin: int, size: int, to_host: bool) -> None:
         """A copy between host and device."""
-        if self.active and not self.resting and not self._carved and get_ident() == self.thread:
+        if self.active and not self.paused and not self._carved and get_ident() == self.thread:
             self.emit(TO_HOST if to_host else TO_DEVICE, begin, self.now(), size, self.inside)
 
     def note_syncs(self, inside: bool) -> None:
@@ -225,18 +227,18 @@ class Events(State):
         self.counted[ENV_STEPS] += number
 
     def moment(self, when: int) -> Moment:
-        """When the sampler looked; which stage that was turns out when the window ends. May be asked from any thread."""
+        """When a stack sample is taken; which stage that was turns out when the window ends. May be asked from any thread."""
         moment = Moment(when)
         self.moments.append(moment)
         return moment
 
-    # -- resting: between windows that are measured, hooks let everything pass and only steps and updates are counted --
+    # -- pauses: between windows that are measured, hooks let everything pass and only steps and updates are counted --
 
-    def rest(self, seconds: float, on_rest: Callable[[Sample], None]) -> None:
+    def pause(self, seconds: float, on_end: Callable[[Sample], None]) -> None:
         """After the window that has just ended, measure nothing until something was learned after this time."""
-        self._rest_for, self._on_rest = seconds, on_rest
+        self._pause_for, self._on_pause_end = seconds, on_end
 
-    def stepped_at_rest(self, env: int, steps: int, ended: Iterable[int]) -> None:
+    def stepped_while_paused(self, env: int, steps: int, ended: Iterable[int]) -> None:
         if self.counting:
             self.env_steps += steps
         else:
@@ -246,8 +248,8 @@ class Events(State):
         for which in ended:
             self.emit(ENDED, 0, 0, env, which)
 
-    def wakes(self) -> bool:
-        """Whether rest is over, asked when an environment is about to step; then it is."""
+    def resumes(self) -> bool:
+        """Whether the pause is over, asked when an environment is about to step; then measuring goes on."""
         if not self.updated:
             return False
         self.updated = False
@@ -255,19 +257,15 @@ class Events(State):
         if now < self.due:
             return False
         self.inside = False
-        self._end_rest(now)
+        self._end_pause(now)
         return True
 
-    def _end_rest(self, now: int) -> None:
+    def _end_pause(self, now: int) -> None:
         counts, self.counted = self.counted, defaultdict(float)
-        sample = self.timeline.rested(self.events(), self._rest_begun, now, counts)
-        self.resting = False
+        sample = self.timeline.count_only(self.events(), self._paused_since, now, counts)
+        self.paused = False
         self.moments, self.syncs = [], 0
-        try:
-            if sample.wall > 0:
-                self._on_rest(sample)
-        finally:
-            self._open_window()
+        self._report(self._on_pause_end, sample if sample.wall > 0 else None)
 
     # -- windows --
 
@@ -284,17 +282,28 @@ class Events(State):
         counts, self.counted = self.counted, defaultdict(float)
         moments, self.moments = self.moments, []
         sample = self.timeline.window(log, now, dict(counts), moments, self._traced)
-        self._traced, self.look = False, True
+        self._traced, self.types_wanted = False, True
         try:
-            if sample:
-                self._on_window(sample)
+            self._report(self._on_window, sample)
         finally:
-            self._open_window()  # what the record took between two windows is nobody's time
-            if self._rest_for and self.active:
-                self._rest_begun = self.now()
-                self.due = self._rest_begun + int(self._rest_for * 1e9)
-                self.inside = self.resting = True
-                self._rest_for = 0.0
+            if self._pause_for and self.active:
+                self._paused_since = self.now()
+                self.due = self._paused_since + int(self._pause_for * 1e9)
+                self.inside = self.paused = True
+                self._pause_for = 0.0
+
+    def _report(self, on_sample: Callable[[Sample], None], sample: Sample | None) -> None:
+        """What the record does between two windows is nobody's time: hooks let it pass, and the next window begins after it."""
+        inside, self.inside = self.inside, True
+        syncs = self.syncs
+        try:
+            if sample is not None:
+                on_sample(sample)
+        finally:
+            self.inside = inside or not self.active
+            self.take()
+            self.syncs = syncs
+            self._open_window()
 
     def _open_window(self) -> None:
         now = self.now()

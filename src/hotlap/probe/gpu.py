@@ -4,6 +4,8 @@ torch's profiler lists kernels and the calls that launched them, by the host's c
 when it was made; its kernel, which runs later, belongs to the same stage. Busy time is the union of all kernels and copies.
 """
 
+from __future__ import annotations
+
 import sys
 import time
 from bisect import bisect_right
@@ -23,7 +25,7 @@ class GpuTrace:
         self.spans: list[tuple[str, int, int]] = []  # kernels: name, start, duration, on the sample's own clock
 
     @classmethod
-    def begin(cls, origin: int) -> "GpuTrace | None":
+    def begin(cls, origin: int) -> GpuTrace | None:
         """`origin`: when the run began, by `perf_counter_ns`."""
         torch = sys.modules.get("torch")
         if torch is None or not torch.cuda.is_initialized():
@@ -36,9 +38,7 @@ class GpuTrace:
 
     def end(self, sample: Sample) -> dict[str, int]:
         """GPU time by stage, in nanoseconds."""
-        import torch
-
-        torch.cuda.synchronize()
+        sys.modules["torch"].cuda.synchronize()
         with suppress(Exception):
             self._profiler.__exit__(None, None, None)
             return self._by_stage(self._profiler.profiler.kineto_results.events(), sample)

@@ -1,46 +1,54 @@
 """Writes what the timeline saw to the record: of the script, window by window, and of each of its worker processes."""
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hotlap.core import machine
-from hotlap.core.counts import ENV_STEPS, FORWARDS, UPDATES
-from hotlap.core.errors import RecordError
+from hotlap.core.counts import CV2_THREADS, ENV_STEPS, FORWARDS, THREADS, UPDATES
 from hotlap.core.paths import STEP
 from hotlap.core.sample import MAX_EVENTS, Sample
-from hotlap.probe import describe as facts
+from hotlap.core.warmup import warmup_end
+from hotlap.probe.describe import describe, gemm_rate, sources
 from hotlap.probe.events import EVENTS
-from hotlap.probe.frameworks import adapters
 from hotlap.probe.gpu import GpuTrace
-from hotlap.probe.hooks import environments as on_environments
-from hotlap.probe.hooks import generic
-from hotlap.probe.hooks import patching as hooks
-from hotlap.probe.hooks import torch as on_torch
+from hotlap.probe.hooks import plain, table
+from hotlap.probe.hooks.patching import Finder
+from hotlap.probe.hooks.torch import watch_reads
+from hotlap.probe.notes import notes
+from hotlap.probe.options import ProbeOptions
 from hotlap.probe.sampler import Sampler
 from hotlap.probe.usage import Usage, threads
-from hotlap.record.run import KERNELS, STACKS, TRACED, Recorded, Run, append_line
+from hotlap.record import observed
+from hotlap.record.files import KERNELS, SAMPLES, SOURCES, STACKS, TRACED
+from hotlap.record.lines import BARE, MEASURED, TRAIN, WARMUP, Recorded, append_line
+from hotlap.record.lines import TRACED as TRACED_PHASE
+from hotlap.record.observed import Description, Observed
 
 PATIENCE = 120.0  # seconds that a script is given to begin to learn; then it is measured as it is
+MOST_WORKER_SPANS = 20_000  # kept by a worker until it knows which of them the trace covers
 PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
-_finder: hooks.Finder | None = None
+_finder: Finder | None = None
 
 
-class Enough(BaseException):
-    """Enough has been measured."""
+class StopProfiling(BaseException):
+    """Enough has been measured: raised in the script, so that its `finally` blocks run."""
 
 
 def install() -> None:
     """Hook what is imported, and what will be. Without a started timeline the hooks do nothing."""
     global _finder
     if _finder is None:
-        _finder = hooks.Finder(EVENTS, adapters.with_frameworks(generic.PATCHES))
+        _finder = Finder(EVENTS, table.patches())
         _finder.install()
-        on_environments.see_own_environments(EVENTS)
+        plain.hook(EVENTS)
         os.register_at_fork(after_in_child=_forked)
 
 
@@ -53,66 +61,69 @@ def see_workers() -> None:
 
 
 class Recorder:
-    """The script's own windows: warm-up until learning has begun and `warmup` windows more, one traced, then measured ones."""
+    """The script's windows: warm-up until learning has begun and `warmup` windows more, one traced, then measured ones.
 
-    def __init__(self, run: Run, spec: dict[str, Any]) -> None:
-        self.run, self.spec = run, spec
-        self._left = spec["warmup"]
+    `folder` is the run's, where a file of samples lies. The record itself is written by hotlap, not here.
+    """
+
+    def __init__(self, folder: Path, options: ProbeOptions) -> None:
+        self._folder, self._options = folder, options
+        self._left = options.warmup
         self._learning = False
         self._patience = PATIENCE
         self._walls: list[int] = []
-        self._rested = 0
+        self._paused = 0
         self._traced = False
         self._gpu: GpuTrace | None = None
         self._pid = os.getpid()
         self._usage = Usage()
         self._ended = False
-        self._facts: dict[str, Any] = {}
-        self.sampler = Sampler(EVENTS.moment, spec["period"]) if spec["sampler"] else None
+        self._description = Description()
+        self.sampler = Sampler(EVENTS.moment, options.period) if options.sampler else None
 
     def begin(self) -> None:
         """Start measuring this thread; worker processes that start from now on report too."""
         EVENTS.start(self.write)
-        os.environ[PROBE] = json.dumps({"run": self.spec["run"], "origin": EVENTS.origin})
+        os.environ[PROBE] = json.dumps({"run": str(self._folder), "origin": EVENTS.origin})
         see_workers()
 
-    def end(self) -> dict[str, Any]:
-        """Stop measuring; what the header of the record should say."""
+    def end(self) -> Observed:
+        """Stop measuring; what was seen beside the samples."""
         if self.sampler:
             self.sampler.close()
         self._ended = True
         EVENTS.stop()
         self._usage.close()
         os.environ.pop(PROBE, None)
-        found: dict[str, Any] = {
-            "usage": {"peak_rss": machine.peak_rss(), "gpu_busy": self._gpu.busy if self._gpu else None},
-            "threads": threads(),
-            "types": _types(),
-            "notes": hooks.NOTES,
-            "facts": {**self._facts, "gemm_rate": facts.gemm_rate()},
-        }
-        if self.sampler:
-            found |= {"hot_lines": self.sampler.hottest(), "hot_functions": self.sampler.functions()}
-            found["own_lines"] = self.sampler.own_lines()
-            found["sampler_seconds"] = self.sampler.seconds
-            found["sampler_period"] = self.spec["period"]
-            self._save(STACKS, self.sampler.stacks())
-            self._save(facts.SOURCES, facts.sources(self.sampler))
-        return found
+        seen = Observed(
+            usage=observed.Usage(machine.peak_rss(), self._gpu.busy if self._gpu else None),
+            threads=threads(),
+            types=_types(),
+            notes=notes(),
+            description=replace(self._description, gemm_rate=gemm_rate()),
+        )
+        if self.sampler is None:
+            return seen
+        self._save(STACKS, self.sampler.stacks())
+        self._save(SOURCES, sources(self.sampler))
+        return replace(
+            seen,
+            hot_lines=self.sampler.hottest(),
+            hot_functions=self.sampler.functions(),
+            user_lines=self.sampler.user_lines(),
+            sampler_seconds=self.sampler.seconds,
+            sampler_period=self._options.period,
+        )
 
     def write(self, sample: Sample) -> None:
         if os.getpid() != self._pid:
             return
-        sample.counts |= self._usage.since()
-        phase = "traced" if sample.events else "measured" if self._warm else "warmup"
+        if self.sampler:
+            self.sampler.pause()  # what follows is not the script's doing
+        sample.counts.update(self._usage.since())
+        phase = TRACED_PHASE if sample.events else MEASURED if self._warm else WARMUP
         if sample.events:
-            on_torch.watch_reads(False)
-            with suppress(Exception):  # strange objects must never be the script's trouble
-                self._facts = facts.facts()
-            if self._gpu:
-                sample.gpu = self._gpu.end(sample)
-                self._save(KERNELS, self._gpu.spans[:MAX_EVENTS])
-            self._save(TRACED, {"start": sample.start, "end": sample.start + sample.wall})
+            self._finish_trace(sample)
         elif self._warm:
             self._walls.append(sample.wall)
             if self.sampler and not self._ended:
@@ -123,42 +134,55 @@ class Recorder:
         self._patience -= sample.wall * 1e-9
         self._learning = self._learning or bool(sample.counts.get(UPDATES)) or self._patience < 0
         if self._warm and not self._traced:
-            self._traced = True
-            self._gpu = GpuTrace.begin(EVENTS.origin)
-            on_torch.watch_reads(True)
-            EVENTS.trace()
+            self._begin_trace()
         elif self._warm and self.sampler:
             self.sampler.resume()
         if not self._ended and self._is_enough():  # again and again, should the script catch it
-            raise Enough
-        if phase == "measured" and sample.own.get(STEP) and not self._ended:
-            self._begin_rest(self.spec["rest"] * sample.wall * 1e-9)
+            raise StopProfiling
+        if phase == MEASURED and sample.exclusive.get(STEP) and not self._ended:
+            self._begin_pause(self._options.pause * sample.wall * 1e-9)
 
-    def _begin_rest(self, seconds: float) -> None:
-        if EVENTS.restless or seconds <= 0:
+    def _begin_trace(self) -> None:
+        self._traced = True
+        self._gpu = GpuTrace.begin(EVENTS.origin)
+        watch_reads(True)
+        EVENTS.trace()
+
+    def _finish_trace(self, sample: Sample) -> None:
+        watch_reads(False)
+        with suppress(Exception):  # strange objects must never be the script's trouble
+            self._description = describe()
+        if self._gpu:
+            sample.gpu = self._gpu.end(sample)
+            self._save(KERNELS, self._gpu.spans[:MAX_EVENTS])
+        self._save(TRACED, {"start": sample.start, "end": sample.start + sample.wall})
+
+    def _begin_pause(self, seconds: float) -> None:
+        if EVENTS.cannot_pause or seconds <= 0:
             return
-        EVENTS.rest(seconds, self._write_rest)
+        EVENTS.pause(seconds, self._write_pause)
         if self.sampler:
             self.sampler.pause()
 
-    def _write_rest(self, sample: Sample) -> None:
+    def _write_pause(self, sample: Sample) -> None:
         if os.getpid() != self._pid:
             return
         self._usage.since()
-        self._append("bare", sample)
-        self._rested += sample.wall
+        self._append(BARE, sample)
+        self._paused += sample.wall
         if self.sampler and not self._ended:
             self.sampler.resume()
         if not self._ended and self._is_enough():
-            raise Enough
+            raise StopProfiling
 
     def _append(self, phase: str, sample: Sample) -> None:
         try:
-            self.run.append(Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
-        except RecordError as problem:  # not the script's fault: it is stopped as if enough had been measured
+            append_line(self._folder / SAMPLES, Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
+        except OSError as problem:  # not the script's fault: it is stopped as if enough had been measured
             if not self._ended:
-                print(f"hotlap: {problem}", file=sys.stderr)
-                raise Enough from problem
+                reason = f"cannot write to {self._folder}: {problem.strerror}; samples before this one are kept"
+                print(f"hotlap: {reason}", file=sys.stderr)
+                raise StopProfiling from problem
 
     @property
     def _warm(self) -> bool:
@@ -166,32 +190,30 @@ class Recorder:
 
     def _is_enough(self) -> bool:
         """As many windows as asked for, late warm-up not counted; or as much time."""
-        seconds, wanted = self.spec["seconds"], self.spec["iterations"]
+        seconds, wanted = self._options.seconds, self._options.iterations
         if seconds is not None:
-            return bool(sum(self._walls) + self._rested >= seconds * 1e9)
+            return sum(self._walls) + self._paused >= seconds * 1e9
         if len(self._walls) < wanted:
             return False
-        from hotlap.core import stats
-
-        steady = len(self._walls) - stats.warmup_end(self._walls)
-        return bool(steady >= wanted or len(self._walls) >= 2 * wanted + 10)
+        steady = len(self._walls) - warmup_end(self._walls)
+        return steady >= wanted or len(self._walls) >= 2 * wanted + 10
 
     def _save(self, name: str, content: Any) -> None:
         with suppress(OSError):
-            (self.run.path / name).write_text(json.dumps(content))
+            (self._folder / name).write_text(json.dumps(content))
 
 
 def _types() -> dict[str, str]:
     """Number formats that were seen: of observations, of what networks get, and of their parameters."""
-    found = dict(EVENTS.types)
+    types = dict(EVENTS.types)
     if torch := sys.modules.get("torch"):
-        found["default"] = str(torch.get_default_dtype()).removeprefix("torch.")
-    return found
+        types["default"] = str(torch.get_default_dtype()).removeprefix("torch.")
+    return types
 
 
 # -- worker processes --
 
-_worker: "Worker | None" = None  # kept: multiprocessing finds it by a weak reference
+_worker: Worker | None = None  # kept: multiprocessing finds it by a weak reference
 
 
 class Worker:
@@ -213,24 +235,24 @@ class Worker:
             EVENTS.stop()
 
     def write(self, sample: Sample) -> None:
-        sample.counts |= self._usage.since()
+        sample.counts.update(self._usage.since())
         events, sample.events = sample.events, []
         self._seen = self._seen or bool(sample.counts.get(ENV_STEPS)) or any(FORWARDS in name for name in sample.counts)
         if not self._seen:
             EVENTS.trace()
             return
         if not self._traced:
-            self._events = [*self._events, *events][-20_000:]
+            self._events = [*self._events, *events][-MOST_WORKER_SPANS:]
             EVENTS.trace()
             with suppress(OSError, ValueError):  # until the script's own traced window is over, nobody knows which spans
                 span = json.loads((self._folder / TRACED).read_text())
                 sample.events = [e for e in self._events if span["start"] <= e[1] <= span["end"]]
                 self._traced, self._events = True, []
         used = threads()
-        sample.counts |= {"threads": used.get("torch", 1), "cv2_threads": used.get("cv2", 0)}
+        sample.counts.update({THREADS: used.get("torch", 1), CV2_THREADS: used.get("cv2", 0)})
         with suppress(OSError):  # the folder is gone, or full: never the user's trouble
             self._path.parent.mkdir(exist_ok=True)
-            append_line(self._path, Recorded("train", sample, machine.rss()))
+            append_line(self._path, Recorded(TRAIN, sample, machine.rss()))
 
     def _at_exit(self) -> None:
         import atexit

@@ -1,15 +1,23 @@
-"""Which lines burn the time: the stack of the thread that trains, looked at forty times a second.
+"""Which lines burn the time: the stack of the thread that trains, sampled forty times a second.
 
-The thread looks at itself. A clock in C (core.c), which needs no lock of Python's, asks it to; it does so between two of its
-own instructions, so a look sees what ran when the clock struck. If native code ran (a kernel, a matrix product), the look comes
-when that returns, late, and the time since the last look is charged to the Python line that called it.
+The thread samples itself. A clock in C (core.c), which needs no lock of Python's, asks it to by a signal; it does so between
+two of its own instructions, so a stack sample shows what ran when the clock struck. If native code ran (a kernel, a matrix
+product), the sample is taken when that returns, and the time since the last sample is charged to the line that called it.
 
-Without core.c, or on another thread than the main one, a thread of Python's looks instead. It needs Python's lock: to get it
-soon, and not only when the watched thread happens to release it, the switch interval is short while it runs. How long the lock
-took also tells what was running: Python code gives it up after the switch interval, native code that has released it lets us in
-at once. But it sees more of lines that release the lock than there is.
+Whether native code ran is a property of the stack sample. Three signs tell. The thread slept in the system, or the sample came
+late: it waited for native code to return. Where the processor was when the signal came: in the interpreter, or elsewhere. Where
+that is not known, the instruction of the innermost frame: Python handles signals after a call of native code has returned, when
+a function begins and when a loop begins again, so an instruction that calls means that native code had been called.
+
+Without core.c, or on another thread than the main one, a thread of Python's takes the samples. It needs Python's lock: to get
+it soon, and not only when the watched thread happens to release it, the switch interval is short while it runs. How long the
+lock took also tells what was running: Python code gives it up after the switch interval, native code that has released it lets
+us in at once. But it sees more of lines that release the lock than there is.
 """
 
+from __future__ import annotations
+
+import dis
 import linecache
 import opcode
 import os
@@ -26,18 +34,18 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from hotlap.probe import core
+from hotlap.record.observed import HotLine
 
 SIGNAL = signal.SIGURG  # by default it does nothing, and hardly anything uses it
-LATE = 5e-4  # seconds: a look that comes later than this waited for native code to return
+LATE = 5e-4  # seconds: a sample that is taken later than this waited for native code to return
 SWITCH_INTERVAL = 1e-4  # seconds the watched thread may keep Python's lock once the sampler asks for it
 MOST_STACKS = 20_000
 DEEPEST = 100  # frames of a stack, from the innermost
 FUTEX = "202"  # the system call behind locks, Python's own among them
-_OWN = (
-    str(Path(__file__).parent),
-    str(Path(__file__).parents[1] / "launch"),
-    "<frozen runpy>",
-)  # frames of the probe itself say nothing about the script
+CALLS = ("CALL", "PRECALL", "BINARY_MATRIX_MULTIPLY", "INPLACE_MATRIX_MULTIPLY")  # how instructions begin that call native code
+PYTHON_GIVES_WAY = ("RESUME", "JUMP", "POP_JUMP")  # how others begin at which Python handles signals and changes threads
+_PACKAGE = Path(__file__).parents[1]
+_HIDDEN = (str(_PACKAGE / "probe"), str(_PACKAGE / "launch"), "<frozen runpy>")  # frames of hotlap say nothing about the script
 
 
 class Frame(NamedTuple):
@@ -48,6 +56,13 @@ class Frame(NamedTuple):
 
 
 Stack = tuple[Frame, ...]  # innermost first
+
+
+class StackSample(NamedTuple):
+    stage: object  # its name, or what becomes its name with `str`
+    stack: Stack
+    seconds: float  # since the sample before
+    native: bool  # whether native code ran, called by the innermost frame
 
 
 class Sampler:
@@ -62,16 +77,16 @@ class Sampler:
         self._watched = threading.get_ident()
         self._system_call = Path(f"/proc/self/task/{threading.get_native_id()}/syscall")
         self._times: dict[tuple[str, Stack], list[float]] = {}  # seconds, and how many of them native
-        self._fresh: list[tuple[object, Stack, float, bool]] = []  # seen since the last `keep`
+        self._fresh: list[StackSample] = []  # taken since the last `keep`
         self._running = threading.Event()
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
-        self._last = 0  # when it looked last
+        self._last = 0  # when the last sample was taken
         self.seconds = 0.0  # CPU time the sampler itself used
         self._thread: threading.Thread | None = None
         self._ticks = core.ticker is not None and threading.current_thread() is threading.main_thread()
         if self._ticks:
-            self._handler = signal.signal(SIGNAL, self._look)
+            self._handler = signal.signal(SIGNAL, self._on_signal)
             signal.siginterrupt(SIGNAL, False)  # system calls go on after it
             core.ticker.ticker_start(int(period * 1e9), SIGNAL)
         else:
@@ -95,14 +110,14 @@ class Sampler:
             sys.setswitchinterval(self._switch_interval)
 
     def keep(self) -> None:
-        """What was seen until now counts; what is never kept, such as the end of a script, does not."""
-        seen, self._fresh = self._fresh, []
-        for open_stage, stack, seconds, native in seen:
-            stage = str(open_stage)  # by now its name is known
-            if (stage, stack) in self._times or len(self._times) < MOST_STACKS:
-                entry = self._times.setdefault((stage, stack), [0.0, 0.0])
-                entry[0] += seconds
-                entry[1] += seconds * native
+        """What was sampled until now counts; what is never kept, such as the end of a script, does not."""
+        samples, self._fresh = self._fresh, []
+        for sample in samples:
+            key = (str(sample.stage), sample.stack)  # by now the stage's name is known
+            if key in self._times or len(self._times) < MOST_STACKS:
+                entry = self._times.setdefault(key, [0.0, 0.0])
+                entry[0] += sample.seconds
+                entry[1] += sample.seconds * sample.native
 
     def close(self) -> None:
         self.pause()
@@ -114,53 +129,24 @@ class Sampler:
             core.ticker.ticker_stop()
             signal.signal(SIGNAL, self._handler or signal.SIG_DFL)
 
-    def hottest(self, limit: int = 10) -> list[dict[str, Any]]:
+    def hottest(self, limit: int = 10) -> tuple[HotLine, ...]:
         """The lines that took longest, as shares of the time watched, with their source and with what they called."""
-        return [
-            {
-                "share": own,
-                "cumulative": total,
-                "native": native,
-                "stage": stage,
-                "where": f"{shorten(frame.file)}:{frame.line}",
-                "function": frame.function,
-                "code": linecache.getline(frame.file, frame.line).strip(),
-            }
-            for (stage, frame), own, total, native in self._ranked(lambda frame: frame, 0)[:limit]
-        ]
+        return tuple(_hot_line(*row) for row in self._ranked(lambda frame: frame, 0)[:limit])
 
-    def functions(self, limit: int = 30) -> list[dict[str, Any]]:
+    def functions(self, limit: int = 30) -> tuple[HotLine, ...]:
         """The functions that took longest with what they called, those left out that only pass on to one other."""
-        return [
-            {
-                "share": own,
-                "cumulative": total,
-                "native": native,
-                "stage": stage,
-                "where": f"{shorten(frame.file)}:{frame.first_line}",
-                "function": frame.function,
-            }
-            for (stage, frame), own, total, native in self._ranked(lambda frame: frame._replace(line=0), 1)
-            if own > 0.001
-        ][:limit]
+        ranked = self._ranked(lambda frame: frame._replace(line=0), 1)
+        return tuple(_hot_line(*row) for row in ranked if row[1] > 0.001)[:limit]
 
-    def own_lines(self, limit: int = 10) -> list[dict[str, Any]]:
-        """The lines of the user's own code that took longest, with all library code that they called."""
-        whole = sum(seconds for seconds, _ in self._times.values()) or 1.0
+    def user_lines(self, limit: int = 10) -> tuple[HotLine, ...]:
+        """The lines of user code that took longest, with all library code that they called."""
+        watched = self._watched_seconds
         times: defaultdict[tuple[str, Frame], float] = defaultdict(float)
         for (stage, stack), (seconds, _) in self._times.items():
-            if (mine := next((frame for frame in stack if is_users(frame.file)), None)) is not None:
-                times[stage, mine] += seconds
-        return [
-            {
-                "share": seconds / whole,
-                "stage": stage,
-                "where": f"{shorten(frame.file)}:{frame.line}",
-                "function": frame.function,
-                "code": linecache.getline(frame.file, frame.line).strip(),
-            }
-            for (stage, frame), seconds in sorted(times.items(), key=lambda item: -item[1])[:limit]
-        ]
+            if (innermost := next((frame for frame in stack if is_users(frame.file)), None)) is not None:
+                times[stage, innermost] += seconds
+        ranked = sorted(times.items(), key=lambda item: -item[1])[:limit]
+        return tuple(_hot_line(place, seconds / watched) for place, seconds in ranked)
 
     def files(self, wanted: Callable[[str], bool]) -> dict[str, Path]:
         """The files that were seen and are wanted, by their short names."""
@@ -174,12 +160,16 @@ class Sampler:
             [stage, [frames.setdefault(frame, len(frames)) for frame in reversed(stack)], seconds, native]
             for (stage, stack), (seconds, native) in self._times.items()
         ]
-        named = [{"name": f.function, "file": shorten(f.file), "line": f.line, "own": is_users(f.file)} for f in frames]
+        named = [{"name": f.function, "file": shorten(f.file), "line": f.line, "user": is_users(f.file)} for f in frames]
         return {"frames": named, "stacks": stacks}
 
+    @property
+    def _watched_seconds(self) -> float:
+        return sum(seconds for seconds, _ in self._times.values()) or 1.0
+
     def _ranked(self, key: Callable[[Frame], Frame], by: int) -> list[tuple[tuple[str, Frame], float, float, bool]]:
-        """(stage, frame), own share, share with what it called, whether mostly native; the largest first, by one of the two."""
-        whole = sum(seconds for seconds, _ in self._times.values()) or 1.0
+        """(stage, frame), exclusive share, inclusive share, whether mostly native; the largest first, by one of the shares."""
+        watched = self._watched_seconds
         times: defaultdict[tuple[str, Frame], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
         for (stage, stack), (seconds, native) in self._times.items():
             innermost = times[stage, key(stack[0])]
@@ -188,14 +178,19 @@ class Sampler:
             for frame in {key(frame) for frame in stack}:
                 times[stage, frame][1] += seconds
         ranked = sorted(times.items(), key=lambda item: -item[1][by])
-        return [(which, own / whole, total / whole, native > own / 2) for which, (own, total, native) in ranked]
+        return [
+            (place, exclusive / watched, inclusive / watched, native > exclusive / 2)
+            for place, (exclusive, inclusive, native) in ranked
+        ]
 
-    def _look(self, _: int, frame: FrameType | None) -> None:
+    def _on_signal(self, _: int, frame: FrameType | None) -> None:
         """Called by the clock, as the handler of a signal, on the thread that is watched."""
-        began, (asked, asleep) = time.perf_counter_ns(), core.ticker.ticker_when()
-        if asked and self._running.is_set() and (stack := _own_stack(frame)):
-            late = (began - asked) * 1e-9
-            self._fresh.append((self._open_stage(asked), stack, (began - self._last) * 1e-9, bool(asleep) or late > LATE))
+        began, (asked, delivered, asleep, outside) = time.perf_counter_ns(), core.ticker.ticker_when()
+        if frame is not None and asked and self._running.is_set() and (stack := _stack_of_this_thread(frame)):
+            struck = max(asked, delivered)  # a signal takes longer to arrive than short stages last
+            late = (began - struck) * 1e-9
+            native = bool(asleep) or late > LATE or (bool(outside) if outside >= 0 else is_at_call(frame))
+            self._fresh.append(StackSample(self._open_stage(struck), stack, (began - self._last) * 1e-9, native))
         self._last = time.perf_counter_ns()
         self.seconds += (self._last - began) * 1e-9
 
@@ -212,13 +207,29 @@ class Sampler:
                 stage = self._open_stage(time.perf_counter_ns())
                 if stack := _stack(frame):
                     native = _is_native(frame, late) or _is_asleep(self._system_call)
-                    self._fresh.append((stage, stack, self._period + late, native))
+                    self._fresh.append(StackSample(stage, stack, self._period + late, native))
             del frame  # a frame kept here would keep its locals alive
             self.seconds = time.thread_time()
 
 
+def _hot_line(
+    place: tuple[str, Frame], exclusive: float, inclusive: float | None = None, native: bool | None = None
+) -> HotLine:
+    """A line, or a function, which has no line and no source."""
+    stage, frame = place
+    return HotLine(
+        share=exclusive,
+        stage=stage,
+        where=f"{shorten(frame.file)}:{frame.line or frame.first_line}",
+        function=frame.function,
+        code=linecache.getline(frame.file, frame.line).strip() if frame.line else "",
+        cumulative=inclusive,
+        native=native,
+    )
+
+
 def is_users(file: str) -> bool:
-    """Whether this is the user's own code: no installed package, no part of Python."""
+    """Whether this is user code: no installed package, no part of Python."""
     return not file.startswith(("<", sysconfig.get_path("stdlib") + os.sep, sys.prefix + os.sep)) and "-packages" not in file
 
 
@@ -246,35 +257,54 @@ def _stack(frame: FrameType) -> Stack:
         _walk(frame, codes, lines)
     return tuple(
         Frame(code.co_filename, code.co_name, code.co_firstlineno, line or code.co_firstlineno)
-        for code, line in zip(codes, lines, strict=True)
-        if code is not None and not code.co_filename.startswith(_OWN)
+        for code, line in zip(codes, lines)
+        if code is not None and not code.co_filename.startswith(_HIDDEN)
     )
 
 
 def _line_before(code: CodeType, place: int) -> int:
     """The line of the last instruction that has one: the jump at the end of a loop has none."""
-    lines = [line for begin, _, line in code.co_lines() if line is not None and begin <= place]
+    lines = [line for begin, line in dis.findlinestarts(code) if line is not None and begin <= place]
     return lines[-1] if lines else code.co_firstlineno
 
 
-def _own_stack(frame: FrameType | None) -> Stack:
+def _stack_of_this_thread(frame: FrameType | None) -> Stack:
     """The stack of a thread that stands still."""
-    found: list[Frame] = []
-    while frame is not None and len(found) < DEEPEST:
+    frames: list[Frame] = []
+    while frame is not None and len(frames) < DEEPEST:
         code = frame.f_code
-        if not code.co_filename.startswith(_OWN):
+        if not code.co_filename.startswith(_HIDDEN):
             line = frame.f_lineno or _line_before(code, frame.f_lasti)
-            found.append(Frame(code.co_filename, code.co_name, code.co_firstlineno, line))
+            frames.append(Frame(code.co_filename, code.co_name, code.co_firstlineno, line))
         frame = frame.f_back
-    return tuple(found)
+    return tuple(frames)
+
+
+def is_at_call(frame: FrameType) -> bool:
+    """Whether a frame in which Python handles a signal has just called native code.
+
+    Python 3.10 and later handle signals after such calls, at the beginnings of functions and at jumps back. Python 3.9 does so
+    after many instructions; those of arithmetic count as Python there, because numbers are added more often than arrays.
+    """
+    return _instruction(frame).startswith(CALLS)
+
+
+def _instruction(frame: FrameType) -> str:
+    """The name of the last instruction, as it was compiled: Python's own specialised forms do not show in `co_code`."""
+    code, place = frame.f_code.co_code, frame.f_lasti
+    if place < 0:
+        return "RESUME"  # before Python 3.11: nothing of the function has run
+    while place > 0 and opcode.opname[code[place]] == "CACHE":
+        place -= 2
+    return opcode.opname[code[place]]
 
 
 def _is_native(frame: FrameType, waited: float) -> bool:
-    """Whether native code was running. Python gives way at calls, loop ends and the beginnings of functions only."""
-    name = opcode.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else "RESUME"
-    if name.startswith(("RESUME", "JUMP_BACKWARD")):
+    """Whether a thread ran native code, seen from another one that waited this long for Python's lock."""
+    name = _instruction(frame)
+    if name.startswith(PYTHON_GIVES_WAY):
         return False
-    if name.startswith(("CALL", "PRECALL")):
+    if name.startswith(CALLS) or sys.version_info < (3, 10):  # which gives way at most instructions
         return waited < SWITCH_INTERVAL  # Python would have kept the lock for longer
     return True
 

@@ -18,15 +18,13 @@ and the time before it is `update/loss`. What is counted (synchronising calls, c
 and goes to the same stage.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable
 
 from hotlap.core import stages
 from hotlap.core.counts import (
-    BYTES_TO_DEVICE,
-    BYTES_TO_HOST,
-    COPIES_TO_DEVICE,
-    COPIES_TO_HOST,
     ENV_STEPS,
     EPISODE_STEPS,
     EPISODES,
@@ -38,75 +36,57 @@ from hotlap.core.counts import (
     SYNC_CALLS,
     UPDATES,
 )
-from hotlap.core.paths import ACT, LOSS, RESET, STEP, STORE, WAIT
 from hotlap.core.paths import BACKWARD as GRADIENTS
+from hotlap.core.paths import LOSS, RESET, STEP, STORE
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.core.sample import MAX_EVENTS, Sample
+from hotlap.probe.kinds import (
+    BACKWARD,
+    BYTES,
+    CARVED,
+    COPIES,
+    ENDED,
+    ENV_PATHS,
+    EVALUATING,
+    FORWARD,
+    GRADIENT_COMPILED,
+    GRADIENT_FORWARD,
+    OPTIMIZER,
+    PATHS,
+    PHASE,
+    REGION,
+    STEPPED,
+    SYNCS,
+    TO_DEVICE,
+    TO_HOST,
+    WAITED,
+    Event,
+)
+from hotlap.probe.pending import (
+    AFTER_BACKWARD,
+    AFTER_ENV,
+    AFTER_UPDATE,
+    BEFORE_BACKWARD,
+    BEFORE_ENV,
+    GRADIENT_PASS,
+    IN_PHASE,
+    PASS,
+    START,
+    Moment,
+    Pending,
+)
 
-# Kinds of events: see events.py. Where passes are told apart by gradients, the kind with them is one more.
-STEPPED, RESETTING, EVALUATING, WAITED, ENDED, FORWARD, GRADIENT_FORWARD, COMPILED, GRADIENT_COMPILED = range(9)
-BACKWARD, OPTIMIZER, REGION, PHASE, CARVED, TO_DEVICE, TO_HOST, SYNCS = range(9, 17)
-_ENV_PATHS = {STEPPED: STEP, RESETTING: RESET, EVALUATING: RESET, WAITED: WAIT}
-
-_PATHS: list[str] = []  # of stages, by the numbers that events hold
-_NUMBERS: dict[str, int] = {}
-
-
-def number_of(path: str) -> int:
-    """A number for a stage's path, for events."""
-    if path not in _NUMBERS:
-        _NUMBERS[path] = len(_PATHS)
-        _PATHS.append(path)
-    return _NUMBERS[path]
-
-
-COPIES = {TO_DEVICE: COPIES_TO_DEVICE, TO_HOST: COPIES_TO_HOST}
-BYTES = {TO_DEVICE: BYTES_TO_DEVICE, TO_HOST: BYTES_TO_HOST}
-
-_AFTER_ENV, _PASS, _GRADIENT_PASS, _AFTER_UPDATE, _AFTER_BACKWARD, _IN_PHASE, _START = range(7)
-_BEFORE_ENV = (STORE, ACT, ACT, "", OPTIMIZE, "", "")  # what pending time was, by its kind
-_BEFORE_BACKWARD = (stages.SAMPLE, LOSS, LOSS, stages.SAMPLE, LOSS, "", "")
-
-Event = tuple[int, int, int, int, int]  # kind, begin, end, and two numbers that its kind needs
 _Times = defaultdict[str, int]
 _Counts = defaultdict[str, float]
-
-
-class Moment:
-    """When the sampler looked. Its name is the stage of that time, once that is known."""
-
-    __slots__ = ("time", "what")
-
-    def __init__(self, time: int) -> None:
-        self.time = time
-        self.what: _Pending | str = ""
-
-    def __str__(self) -> str:
-        return self.what if isinstance(self.what, str) else self.what.path
-
-
-class _Pending:
-    __slots__ = ("copying", "counts", "kind", "path", "rows", "time")
-
-    def __init__(self, kind: int, rows: int = 0, path: str = "") -> None:
-        self.kind = kind
-        self.rows = rows  # of a forward pass
-        self.path = path  # of a phase; of anything, once it is settled
-        self.time = self.copying = 0
-        self.counts: _Counts | None = None
-
-    def note(self, what: str, number: float) -> None:
-        self.counts = self.counts or defaultdict(float)
-        self.counts[what] += number
 
 
 class _Run:
     """What events on one environment charged and counted."""
 
-    __slots__ = ("counts", "own")
+    __slots__ = ("counts", "exclusive")
 
     def __init__(self) -> None:
-        self.own: _Times = defaultdict(int)
+        self.exclusive: _Times = defaultdict(int)
         self.counts: _Counts = defaultdict(float)
 
 
@@ -116,7 +96,7 @@ class Timeline:
     def __init__(self, origin: int) -> None:
         self._origin = origin
         self._last = self._opened = origin
-        self._pending = [_Pending(_START)]
+        self._pending = [Pending(START)]
         self._act_rows = -1  # rows of the last forward pass that chose actions
         self._learned = False
         self._env = 0  # the environment that was touched last; events on it are a run
@@ -147,8 +127,8 @@ class Timeline:
             self._run = _Run()  # only what a window still holds can be moved
         return self._sample(counts)
 
-    def rested(self, log: Iterable[Event], begin: int, end: int, counts: dict[str, float]) -> Sample:
-        """A window in which steps and updates were only counted. After it, learning has just turned into acting."""
+    def count_only(self, log: Iterable[Event], begin: int, end: int, counts: dict[str, float]) -> Sample:
+        """A pause, in which steps and updates were only counted. After it, learning has just turned into acting."""
         self._fresh([], False)
         self._end_run(False)
         for kind, _, _, first, second in log:
@@ -161,7 +141,7 @@ class Timeline:
                 self._counts[UPDATES] += 1
         for what, number in counts.items():
             self._counts[what] += number
-        self._pending = [_Pending(_AFTER_UPDATE)]
+        self._pending = [Pending(AFTER_UPDATE)]
         return Sample(begin - self._origin, end - begin, counts=dict(self._counts))
 
     # -- events --
@@ -178,12 +158,13 @@ class Timeline:
             self._end_episode(first, second)
             return
         self._until(begin)
-        if kind in _ENV_PATHS:
+        if kind in ENV_PATHS:
             self._play_env(kind, end, first, second)
         elif FORWARD <= kind <= GRADIENT_COMPILED:
-            pending = _Pending(_GRADIENT_PASS if kind in (GRADIENT_FORWARD, GRADIENT_COMPILED) else _PASS, first)
+            pending = Pending(GRADIENT_PASS if kind in (GRADIENT_FORWARD, GRADIENT_COMPILED) else PASS, first)
             self._pending.append(pending)
-            for held in self._take_held():
+            for held in self._take_held(end):
+                self._until(held[1])
                 self._copy_while_pending(pending, held)
             self._until(end)
             self._ended = ""
@@ -191,28 +172,28 @@ class Timeline:
             self._settle_before_backward()
             self._end_run(self._evaluating)  # what is learned from is no evaluation
             self._pass(GRADIENTS, end)
-            self._pending = [_Pending(_AFTER_BACKWARD)]
+            self._pending = [Pending(AFTER_BACKWARD)]
         elif kind == OPTIMIZER:
             for pending in self._pending:  # clipping lies between the gradients and the step
-                self._settle(pending, OPTIMIZE if pending.kind == _AFTER_BACKWARD else LOSS)
+                self._settle(pending, OPTIMIZE if pending.kind == AFTER_BACKWARD else LOSS)
             self._pass(OPTIMIZE, end)
             self._counts[UPDATES] += 1
             self._learned = True
-            self._pending = [_Pending(_AFTER_UPDATE)]
+            self._pending = [Pending(AFTER_UPDATE)]
         elif kind == REGION:  # what is pending goes on after it
-            self._pass(_PATHS[first], end)
+            self._pass(PATHS[first], end)
         elif kind == PHASE:
             for pending in self._pending:
-                if pending.kind == _AFTER_UPDATE:  # the end of the learning phase
-                    pending.kind, pending.path = _IN_PHASE, stages.UPDATE
-            self._pending.append(_Pending(_IN_PHASE, path=_PATHS[first]))
+                if pending.kind == AFTER_UPDATE:  # the end of the learning phase
+                    pending.kind, pending.path = IN_PHASE, stages.UPDATE
+            self._pending.append(Pending(IN_PHASE, path=PATHS[first]))
         elif self._pending and kind == SYNCS:
             self._pending[-1].note(SYNC_CALLS, first)
         elif self._pending:
             self._copy_while_pending(self._pending[-1], event)
 
     def _play_env(self, kind: int, end: int, env: int, steps: int) -> None:
-        path = _ENV_PATHS[kind]
+        path = ENV_PATHS[kind]
         self._settle_before_env()
         if kind != WAITED and (env != self._env or path == RESET):
             self._new_run(path, env, kind == EVALUATING)
@@ -222,7 +203,7 @@ class Timeline:
         if path == STEP:
             self._step_times.append(taken)
             self._env_steps[env] += 1
-        self._pending = [_Pending(_AFTER_ENV)]
+        self._pending = [Pending(AFTER_ENV)]
 
     def _end_episode(self, env: int, which: int) -> None:
         steps = self._env_steps[env]
@@ -232,18 +213,19 @@ class Timeline:
 
     # -- settling --
 
-    def _settle(self, pending: _Pending, path: str) -> None:
+    def _settle(self, pending: Pending, path: str) -> None:
         path = pending.path = pending.path or path
         if not path:
             return
-        self._own[path] += pending.time
+        pending.settled = True
+        self._exclusive[path] += pending.time
         self._calls[path] += 1
         if self._run is not None:
-            self._run.own[path] += pending.time
-        if pending.kind == _PASS or pending.kind == _GRADIENT_PASS:
+            self._run.exclusive[path] += pending.time
+        if pending.kind == PASS or pending.kind == GRADIENT_PASS:
             self._counts[f"{FORWARDS}@{path}"] += 1
             self._counts[f"{ROWS}@{path}"] += pending.rows
-            if pending.kind == _GRADIENT_PASS:
+            if pending.kind == GRADIENT_PASS:
                 self._counts[f"{GRADIENT_FORWARDS}@{path}"] += 1
         if pending.copying:
             self._charge(f"{path}/{stages.TRANSFER}", pending.copying)
@@ -253,19 +235,19 @@ class Timeline:
 
     def _settle_before_env(self) -> None:
         for pending in self._pending:
-            if pending.kind == _PASS or pending.kind == _GRADIENT_PASS:
+            if pending.kind == PASS or pending.kind == GRADIENT_PASS:
                 self._act_rows = pending.rows
-            self._settle(pending, _BEFORE_ENV[pending.kind])
+            self._settle(pending, BEFORE_ENV[pending.kind])
         self._pending = []
 
     def _settle_before_backward(self) -> None:
-        forward = [pending for pending in self._pending if pending.kind in (_PASS, _GRADIENT_PASS)]
-        bootstraps = [p for p in forward if p.kind == _PASS and p.rows == self._act_rows]
-        after_env = bool(self._pending) and self._pending[0].kind == _AFTER_ENV
+        forward = [pending for pending in self._pending if pending.kind in (PASS, GRADIENT_PASS)]
+        bootstraps = [p for p in forward if p.kind == PASS and p.rows == self._act_rows]
+        after_env = bool(self._pending) and self._pending[0].kind == AFTER_ENV
         for pending in self._pending:
-            path = _BEFORE_BACKWARD[pending.kind] if forward else LOSS
+            path = BEFORE_BACKWARD[pending.kind] if forward else LOSS
             if after_env and bootstraps:
-                path = STORE if pending.kind == _AFTER_ENV else stages.ADVANTAGE if pending in bootstraps else path
+                path = STORE if pending.kind == AFTER_ENV else stages.ADVANTAGE if pending in bootstraps else path
             self._settle(pending, path)
         self._pending = []
 
@@ -287,9 +269,9 @@ class Timeline:
 
     def _end_run(self, evaluation: bool) -> None:
         if evaluation and self._run is not None:
-            for path, amount in self._run.own.items():
-                self._own[path] -= amount
-                self._own[stages.EVALUATE] += amount
+            for path, amount in self._run.exclusive.items():
+                self._exclusive[path] -= amount
+                self._exclusive[stages.EVALUATE] += amount
             for what, number in self._run.counts.items():
                 self._counts[what] -= number
             self._calls[stages.EVALUATE] += 1
@@ -299,61 +281,81 @@ class Timeline:
 
     def _until(self, now: int) -> None:
         """Time passes in which nothing was open but what is pending."""
-        amount = now - self._last
+        now = max(now, self._last)
         pending = self._pending[-1] if self._pending else None
         if pending is not None:
-            pending.time += amount
-            if self._pieces is not None and amount:
-                self._pieces.append((pending, self._last, amount))
+            pending.time += now - self._last
+            if self._spans is not None:
+                self._keep_span(pending, self._last, now)
         if self._moments and self._moments[-1].time < now:
             self._name_moments(now, pending or "")
         self._last = now
 
     def _pass(self, path: str, end: int) -> int:
         """Time passes in something that is a stage as a whole, except for what was carved out of it."""
-        amount = end - self._last
-        begin = self._last
-        for kind, from_, to, number, _ in self._take_held():
-            inner = _PATHS[number] if kind == CARVED else f"{path}/{stages.TRANSFER}"
+        end = max(end, self._last)
+        amount = 0
+        for kind, begin, to, number, _ in self._take_held(end):
+            inner = PATHS[number] if kind == CARVED else f"{path}/{stages.TRANSFER}"
             if self._moments and self._moments[-1].time < to:
-                self._name_moments(from_, path)
+                self._name_moments(begin, path)
                 self._name_moments(to, inner)
-            self._charge(inner, to - from_, from_)
-            amount -= to - from_
+            amount += begin - self._last
+            self._keep_span(path, self._last, begin)
+            self._charge(inner, to - begin)
+            self._keep_span(inner, begin, to)
+            self._last = to
             if kind != CARVED:
                 self._counts[f"{COPIES[kind]}@{path}"] += 1
                 self._counts[f"{BYTES[kind]}@{path}"] += number
-        self._charge(path, amount, begin)
+        amount += end - self._last
+        self._charge(path, amount)
+        if self._spans is not None:
+            self._keep_span(path, self._last, end)
         if self._moments and self._moments[-1].time < end:
             self._name_moments(end, path)
         self._last = end
         self._ended = path
         return amount
 
-    def _take_held(self) -> list[Event]:
-        held = self._held
-        self._held = []
-        return held
+    def _take_held(self, end: int) -> list[Event]:
+        """What happened inside the event that ends here, in order.
 
-    def _copy_while_pending(self, pending: _Pending, event: Event) -> None:
-        kind, begin, end, size, _ = event
+        An event that never ended, because it raised an error, leaves its own behind: none reaches out of this one.
+        """
+        held, self._held = self._held, []
+        reached, inside = self._last, []
+        for kind, begin, to, first, second in held:
+            begin = min(max(begin, reached), end)
+            reached = min(max(to, begin), end)
+            inside.append((kind, begin, reached, first, second))
+        return inside
+
+    def _copy_while_pending(self, pending: Pending, event: Event) -> None:
+        kind, _, end, size, _ = event
         if kind in COPIES:
-            pending.copying += end - begin
-            pending.time -= end - begin
+            end = max(end, self._last)
+            pending.copying += end - self._last
             pending.note(COPIES[kind], 1)
             pending.note(BYTES[kind], size)
+            self._keep_span(pending, self._last, end, copying=True)
+            if self._moments and self._moments[-1].time < end:
+                self._name_moments(end, pending)
+            self._last = end
 
-    def _name_moments(self, now: int, what: _Pending | str) -> None:
+    def _keep_span(self, owner: Pending | str, begin: int, end: int, copying: bool = False) -> None:
+        if self._spans is not None and end > begin:
+            self._spans.append((owner, begin, end, copying))
+
+    def _name_moments(self, now: int, what: Pending | str) -> None:
         while self._moments and self._moments[-1].time < now:
             self._moments.pop().what = what
 
-    def _charge(self, path: str, amount: int, begin: int = 0) -> None:
-        self._own[path] += amount
+    def _charge(self, path: str, amount: int) -> None:
+        self._exclusive[path] += amount
         self._calls[path] += 1
         if self._run is not None:
-            self._run.own[path] += amount
-        if self._pieces is not None and begin:
-            self._pieces.append((_Pending(_IN_PHASE, path=path), begin, amount))
+            self._run.exclusive[path] += amount
 
     def _count(self, what: str, number: float) -> None:
         self._counts[what] += number
@@ -361,33 +363,42 @@ class Timeline:
             self._run.counts[what] += number
 
     def _fresh(self, moments: list[Moment], traced: bool) -> None:
-        self._own: _Times = defaultdict(int)
+        self._exclusive: _Times = defaultdict(int)
         self._calls: _Times = defaultdict(int)
         self._counts: _Counts = defaultdict(float)
         self._step_times: list[int] = []
         self._held = []
         self._ended = ""
         self._moments = moments[::-1]  # the next one last
-        self._pieces: list[tuple[_Pending, int, int]] | None = [] if traced else None  # where each piece of time lay
+        # Where each piece of time lay in a traced window: whose it is, begin, end, whether it is a copy.
+        self._spans: list[tuple[Pending | str, int, int, bool]] | None = [] if traced else None
 
     def _sample(self, counts: dict[str, float]) -> Sample | None:
         wall = self._last - self._opened
         if wall <= 0:
             return None
         total: dict[str, int] = {}
-        for path, amount in self._own.items():
+        for path, amount in self._exclusive.items():
             name: str | None = path
             while name:
                 total[name] = total.get(name, 0) + amount
                 name = stages.parent(name)
-        own = {path: self._own.get(path, 0) for path in total}
+        exclusive = {path: self._exclusive.get(path, 0) for path in total}
         calls = {path: self._calls.get(path, 0) for path in total}
         for what, number in counts.items():
             self._counts[what] += number
         if times := sorted(self._step_times):
             self._counts[STEP_MEDIAN] = times[len(times) // 2] * 1e-9
             self._counts[STEP_P99] = times[len(times) * 99 // 100] * 1e-9
-        sample = Sample(self._opened - self._origin, wall, own, total, calls, dict(self._counts))
-        pieces = [(p.path, begin - self._origin, amount) for p, begin, amount in self._pieces or [] if p.path]
-        sample.events = pieces[:MAX_EVENTS]
+        sample = Sample(self._opened - self._origin, wall, exclusive, total, calls, dict(self._counts))
+        sample.events = self._traced_spans()[:MAX_EVENTS]
         return sample
+
+    def _traced_spans(self) -> list[tuple[str, int, int]]:
+        """(path, start, duration) of each span that a stage claims; none overlaps another, and all lie inside the window."""
+        spans = []
+        for owner, begin, end, copying in self._spans or ():
+            path = owner if isinstance(owner, str) else owner.path if owner.settled else ""
+            if path:
+                spans.append((f"{path}/{stages.TRANSFER}" if copying else path, begin - self._origin, end - begin))
+        return spans

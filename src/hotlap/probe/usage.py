@@ -1,5 +1,7 @@
 """What a process used of the machine between two windows, in numbers that explain why it was slow."""
 
+from __future__ import annotations
+
 import gc
 import resource
 import sys
@@ -16,9 +18,11 @@ from hotlap.core.counts import (
     FORCED_SWITCHES,
     GC_RUNS,
     GC_SECONDS,
+    SPILLED_BYTES,
     SWITCHES,
     THROTTLED,
 )
+from hotlap.probe.spilling import Spilled
 
 
 class Usage:
@@ -27,6 +31,7 @@ class Usage:
     def __init__(self) -> None:
         self._gc = [0, 0.0]
         self._gc_begun = 0.0
+        self._spilled = Spilled()
         gc.callbacks.append(self._on_gc)
         self._last = self._now()
 
@@ -52,6 +57,7 @@ class Usage:
             GC_RUNS: self._gc[0],
             GC_SECONDS: self._gc[1],
             COMPILED_GRAPHS: _graphs(),
+            SPILLED_BYTES: self._spilled.total(),
         }
 
     def _on_gc(self, phase: str, info: dict[str, Any]) -> None:
@@ -80,13 +86,13 @@ def _graphs() -> float:
 
 def threads() -> dict[str, int]:
     """Threads that compute: what this process has, and how many torch and OpenCV would use."""
-    found = {}
+    counts = {}
     with suppress(OSError, StopIteration):
         status = Path("/proc/self/status").read_text().splitlines()
-        found["process"] = int(next(line for line in status if line.startswith("Threads:")).split()[1])
+        counts["process"] = int(next(line for line in status if line.startswith("Threads:")).split()[1])
     if torch := sys.modules.get("torch"):
-        found["torch"] = torch.get_num_threads()
+        counts["torch"] = torch.get_num_threads()
     if cv2 := sys.modules.get("cv2"):
         with suppress(Exception):
-            found["cv2"] = cv2.getNumThreads()
-    return found
+            counts["cv2"] = cv2.getNumThreads()
+    return counts

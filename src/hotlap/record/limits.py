@@ -1,11 +1,11 @@
-"""Targets such as `iteration_time<5s` or `memory<2GB`: a limit that a run meets or misses."""
+"""Limits such as `iteration_time<5s` or `memory<2GB` that a run meets or misses."""
 
 import operator
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from hotlap.core import units
+from hotlap.record.profile import LimitResult, Profile
 
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _KINDS = {
@@ -21,18 +21,18 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Target:
+class Limit:
     text: str
     metric: str
     compare: str
     limit: float
 
     @classmethod
-    def parse(cls, text: str) -> "Target":
-        found = re.fullmatch(r"\s*(\w+)\s*(<=|>=|<|>)\s*(.+?)\s*", text)
-        if not found:
+    def parse(cls, text: str) -> "Limit":
+        matched = re.fullmatch(r"\s*(\w+)\s*(<=|>=|<|>)\s*(.+?)\s*", text)
+        if not matched:
             raise ValueError(f"target {text!r} must look like 'iteration_time<5s' or 'memory<2GB'")
-        metric, compare, value = found.groups()
+        metric, compare, value = matched.groups()
         if metric not in _KINDS:
             raise ValueError(f"target {text!r}: unknown metric {metric!r}; choose one of {', '.join(_KINDS)}")
         try:
@@ -40,18 +40,25 @@ class Target:
         except ValueError as error:
             raise ValueError(f"target {text!r}: {error}") from None
 
-    def judge(self, document: dict[str, Any]) -> dict[str, Any]:
+    def judge(self, profile: Profile) -> LimitResult:
         """Measured value and verdict; a value that was not measured is a failure."""
-        measured = {
-            "iteration_time": document["iterations"]["seconds"].get("median"),
-            "memory": document["memory"]["peak_bytes"],
-            "gpu_memory": document["memory"]["gpu_peak_bytes"] or None,
-            "unattributed": document["unattributed"],
-            "overhead": document["overhead"],
-            **document["throughput"],
-        }.get(self.metric)
+        measured = self._measured(profile)
         passed = measured is not None and bool(_COMPARE[self.compare](measured, self.limit))
-        return {"target": self.text, "measured": measured, "limit": self.limit, "passed": passed}
+        return LimitResult(self.text, measured, self.limit, passed)
+
+    def _measured(self, profile: Profile) -> float | None:
+        seconds, memory, throughput = profile.iterations.seconds, profile.memory, profile.throughput
+        values: dict[str, float | None] = {
+            "iteration_time": seconds.median if seconds else None,
+            "memory": memory.peak_bytes,
+            "gpu_memory": memory.gpu_peak_bytes or None,
+            "env_steps_per_s": throughput.env_steps_per_s,
+            "updates_per_s": throughput.updates_per_s,
+            "episodes_per_s": throughput.episodes_per_s,
+            "unattributed": profile.unattributed,
+            "overhead": profile.measuring.overhead,
+        }
+        return values[self.metric]
 
     def show(self, measured: float | None) -> str:
         if measured is None:

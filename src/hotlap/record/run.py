@@ -1,53 +1,44 @@
 """The record of a run: a folder with `run.json` and `samples.jsonl`, from which every table and plot can be rebuilt.
 
 `run.json` says what ran, how and where; it is replaced as a whole, atomically. `samples.jsonl` gets one line per iteration,
-written at once, so a process killed in the middle loses at most the line it was writing. Reading is strict: a damaged
-record raises `RecordError` with the file and line, never a traceback from deep inside. JSON only; nothing is unpickled.
+written at once (`lines.py`). Reading is strict: a damaged record raises `RecordError` with the file and line, never a traceback
+from deep inside. JSON only; nothing is unpickled.
 """
 
 import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hotlap.core import processes
 from hotlap.core.counts import UPDATES
 from hotlap.core.errors import RecordError
 from hotlap.core.sample import Sample
+from hotlap.core.text import shell_safe
+from hotlap.record import codec, lines
+from hotlap.record.header import READABLE, SCHEMA, Header, Process, Status, Verb
+from hotlap.record.lines import Recorded, append_line, read_lines
+from hotlap.record.machine import Machine
+from hotlap.record.upgrade import upgraded
 
-SCHEMA = "hotlap.run/1"
 RUNS = Path(".hotlap") / "runs"
-# Files beside the two that every run has: which time the trace covers, what the sampler saw, what the GPU ran.
-TRACED, STACKS, KERNELS = "traced.json", "stacks.json", "kernels.json"
-STATUSES = ("running", "done", "interrupted", "failed")
-PHASES = ("warmup", "measured", "bare", "traced", "train")
-
-_HEADER: dict[str, type] = {
-    "id": str,
-    "verb": str,
-    "target": str,
-    "status": str,
-    "created": str,
-    "process": dict,
-    "config": dict,
-    "machine": dict,
-}
-_LINE = {"phase": str, "start": int, "wall": int, "rss": int, "stages": dict, "counts": dict}
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """One line of `samples.jsonl`: a sample, the phase it was taken in, and the memory in use at its end."""
+class Identity:
+    """What every document of a run begins with."""
 
-    phase: str
-    sample: Sample
-    rss: int
-    gpu_memory: int = 0
+    run: str
+    verb: Verb
+    target: str
+    status: Status
+    error: str | None
+    created: str
+    machine: Machine
 
 
 @dataclass
@@ -55,36 +46,28 @@ class Run:
     """A run on disk. Made by `create`, `reopen` or `load`."""
 
     path: Path
-    header: dict[str, Any]
+    header: Header
     lines: list[Recorded] = field(default_factory=list)
     workers: dict[str, list[Recorded]] = field(default_factory=dict)  # process -> its windows
 
     @classmethod
     def create(
-        cls,
-        verb: str,
-        target: str,
-        config: dict[str, Any],
-        machine: dict[str, Any],
-        out: Path | None = None,
-        **fields: Any,
+        cls, verb: Verb, target: str, config: dict[str, Any], machine: Machine, out: Path | None = None, **sections: Any
     ) -> "Run":
-        """Start a record in `out`, or in a new folder under `.hotlap/runs`."""
+        """Start a record in `out`, or in a new folder under `.hotlap/runs`. `sections` are fields of the header."""
         created = datetime.now(UTC)
-        name = f"{created:%Y%m%d-%H%M%S}-{target.replace('/', '-')}-{secrets.token_hex(2)}"
-        path = out or RUNS / name
-        header = {
-            "schema": SCHEMA,
-            "id": path.name,
-            "verb": verb,
-            "target": target,
-            "status": "running",
-            "created": created.isoformat(timespec="seconds"),
-            "process": this_process(),
-            "config": config,
-            "machine": machine,
-            **fields,
-        }
+        path = out or RUNS / f"{created:%Y%m%d-%H%M%S}-{shell_safe(target)}-{secrets.token_hex(2)}"
+        header = Header(
+            id=path.name,
+            verb=verb,
+            target=target,
+            status=Status.RUNNING,
+            created=created.isoformat(timespec="seconds"),
+            process=this_process(),
+            config=config,
+            machine=machine,
+            **sections,
+        )
         run = cls(path, header)
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -97,19 +80,28 @@ class Run:
         return run
 
     @classmethod
-    def reopen(cls, path: Path, keep: int, **fields: Any) -> "Run":
-        """Go on with an earlier run after its first `keep` samples; what it said about its end no longer holds."""
+    def reopen(cls, path: Path, keep: int, **changes: Any) -> "Run":
+        """Go on with an earlier training run after its first `keep` samples; what it said about its end no longer holds."""
         run = load(path)
-        if run.is_running:
-            raise RecordError(f"{path} is still being written by process {run.header['process']['pid']}")
+        run.refuse_if_running()
         run.lines = run.lines[:keep]
-        write_atomically(path / "samples.jsonl", "".join(_encode(line) for line in run.lines))
-        earlier = {"samples": len(run.lines), "machine": run.header["machine"]}
-        for name in ("error", "evaluation", "evaluation_seconds", "finished", "usage"):
-            run.header.pop(name, None)
-        resumed = [*run.header.get("resumed", []), earlier]
-        run.update(status="running", process=this_process(), resumed=resumed, **fields)
+        with (path / "samples.jsonl").open("rb") as file:
+            kept = b"".join(line for _, line in zip(range(keep), file, strict=False))
+        write_atomically(path / "samples.jsonl", kept)
+        earlier = {"samples": len(run.lines), "machine": codec.to_json(run.header.machine)}
+        training = replace(
+            run.header.training, evaluation=None, evaluation_seconds=None, resumed=(*run.header.training.resumed, earlier)
+        )
+        run.restart(finished=None, observed=replace(run.header.observed, usage=None), training=training, **changes)
         return run
+
+    def restart(self, **changes: Any) -> None:
+        """This process goes on with the run."""
+        self.update(status=Status.RUNNING, error=None, process=this_process(), **changes)
+
+    def refuse_if_running(self) -> None:
+        if self.is_running:
+            raise RecordError(f"{self.path} is still being written by process {self.header.process.pid}")
 
     @property
     def elapsed(self) -> int:
@@ -124,112 +116,74 @@ class Run:
         except OSError as error:
             raise RecordError(f"cannot write to {self.path}: {error.strerror}; samples before this one are kept") from error
 
-    def update(self, **fields: Any) -> None:
-        """Change fields of `run.json`."""
-        self.header.update(fields)
+    def update(self, **changes: Any) -> None:
+        """Change fields of the header, on disk at once."""
+        self.header = replace(self.header, **changes)
         self._save()
 
-    def finish(self, status: str = "done", **fields: Any) -> None:
-        self.update(status=status, finished=datetime.now(UTC).isoformat(timespec="seconds"), **fields)
+    def finish(self, status: Status = Status.DONE, **changes: Any) -> None:
+        self.update(status=status, finished=datetime.now(UTC).isoformat(timespec="seconds"), **changes)
 
     @property
     def is_running(self) -> bool:
-        """Whether the process that writes this run is alive. A process number used again is another process."""
-        if self.header["status"] != "running":
-            return False
-        import psutil
-
-        process = self.header["process"]
-        with suppress(psutil.Error, KeyError, TypeError, ValueError):
-            found = psutil.Process(process["pid"])
-            return found.status() != psutil.STATUS_ZOMBIE and abs(found.create_time() - process["started"]) < 1
-        return False
+        """Whether the process that writes this run is alive."""
+        process = self.header.process
+        return self.header.status is Status.RUNNING and processes.is_alive(process.pid, process.started)
 
     @property
-    def was_killed(self) -> bool:
-        """Whether the run says it is running but its process is gone."""
-        return self.header["status"] == "running" and not self.is_running
+    def status(self) -> Status:
+        """How the run ended: a record that says "running" although its process is gone was killed."""
+        killed = self.header.status is Status.RUNNING and not self.is_running
+        return Status.KILLED if killed else self.header.status
 
     def phase(self, *names: str) -> list[Sample]:
         """Samples of the given phases."""
         return [line.sample for line in self.lines if line.phase in names]
 
-    def facts(self) -> dict[str, Any]:
-        """What every document of a run begins with."""
-        return {
-            "run": str(self.path),
-            "verb": self.header["verb"],
-            "target": self.header["target"],
-            "status": "killed" if self.was_killed else self.header["status"],
-            "error": self.header.get("error"),
-            "created": self.header["created"],
-            "machine": self.header["machine"],
-        }
+    @property
+    def identity(self) -> Identity:
+        header = self.header
+        return Identity(str(self.path), header.verb, header.target, self.status, header.error, header.created, header.machine)
 
     def steady(self) -> tuple[int, list[Sample]]:
         """How many samples are warm-up, and the rest: the samples that numbers are taken from.
 
         Before the change point that ends warm-up, and in training before learning has begun, nothing counts.
         """
-        from hotlap.core import stats
+        from hotlap.core.warmup import warmup_end
 
-        training = self.header["verb"] == "train"
-        samples = self.phase("train", "traced") if training else self.phase("measured")
+        training = self.header.verb is Verb.TRAIN
+        samples = self.phase(lines.TRAIN, lines.TRACED) if training else self.phase(lines.MEASURED)
         begun = 0
         if training:
             learning = [i for i, sample in enumerate(samples) if sample.counts.get(UPDATES)]
             begun = learning[0] + 1 if learning else 0
         rest = samples[begun:]
-        late = stats.warmup_end([sample.wall for sample in rest]) if rest else 0
-        return len(self.phase("warmup")) + begun + late, rest[late:]
+        late = warmup_end([sample.wall for sample in rest]) if rest else 0
+        return len(self.phase(lines.WARMUP)) + begun + late, rest[late:]
 
-    def show(self, breakdown: bool = True) -> None:
-        """Print the report."""
-        from hotlap.record.summary import document
-        from hotlap.report import sections as content
-        from hotlap.report import terminal
-
-        doc = document(self if self.workers else load(self.path))
-        terminal.render(content.headline(doc), content.sections(doc, breakdown), terminal.Output())
+    def without_bare(self) -> list[Recorded]:
+        """The lines in which something was measured."""
+        return [line for line in self.lines if line.phase != lines.BARE]
 
     def _save(self) -> None:
-        text = json.dumps(self.header, indent=2, default=str)  # a strange value must not cost the record
+        text = json.dumps(codec.to_json(replace(self.header, schema=SCHEMA)), indent=2)
         write_atomically(self.path / "run.json", text + "\n")
 
 
-def append_line(path: Path, line: Recorded) -> None:
-    """Add a line to a file of samples, whole or not at all as far as the system allows."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        data = _encode(line).encode()
-        if os.write(descriptor, data) < len(data):
-            raise OSError(28, "no space left on the device")
-    finally:
-        os.close(descriptor)
-
-
-def this_process() -> dict[str, Any]:
-    """Which process writes a run."""
-    import psutil
-
-    return {"pid": os.getpid(), "started": psutil.Process().create_time()}
+def this_process() -> Process:
+    return Process(os.getpid(), processes.started(os.getpid()) or 0.0)
 
 
 def load(path: str | Path) -> Run:
     """Read a record. `path` is a run folder, a run's id, or "latest"."""
     folder = find(path)
     header = _read_header(folder / "run.json")
-    workers = {file.stem: _read_lines(file) for file in sorted((folder / "workers").glob("*.jsonl"))}
-    return Run(folder, header, _read_lines(folder / "samples.jsonl"), workers)
+    workers = {file.stem: read_lines(file) for file in sorted((folder / "workers").glob("*.jsonl"))[:MOST_WORKERS]}
+    return Run(folder, header, read_lines(folder / "samples.jsonl"), workers)
 
 
-def _read_lines(path: Path) -> list[Recorded]:
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}") from error
-    *whole, _unfinished = text.split(b"\n")  # a line without its newline was cut off by a kill
-    return [_decode(line, f"{path} line {number}") for number, line in enumerate(whole, 1)]
+MOST_WORKERS = 4_096  # files of worker processes that are read
 
 
 def find(path: str | Path) -> Path:
@@ -262,104 +216,12 @@ def write_atomically(path: Path, data: str | bytes) -> None:
         raise RecordError(f"cannot write {path}: {error.strerror}") from error
 
 
-@contextmanager
-def strict_reading(path: str | Path) -> Iterator[None]:
-    """Turn what goes wrong with a record's fields, missing or strange, into a clear error."""
-    try:
-        yield
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise RecordError(f"{Path(path) / 'run.json'} is damaged: {type(error).__name__} {error}") from error
-
-
-def _read_header(path: Path) -> dict[str, Any]:
-    try:
-        header = json.loads(path.read_text())
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise RecordError(f"{path} is damaged: {error}") from error
-    schema = header.get("schema") if isinstance(header, dict) else None
-    if schema != SCHEMA:
-        raise RecordError(f"{path} has schema {schema!r}; this version of hotlap reads {SCHEMA!r}")
-    _check(header, _HEADER, str(path))
-    if header["status"] not in STATUSES:
-        raise RecordError(f"{path} is damaged: unknown status {header['status']!r}")
-    return dict(header)
-
-
-def _encode(line: Recorded) -> str:
-    sample = line.sample
-    document: dict[str, Any] = {
-        "phase": line.phase,
-        "start": sample.start,
-        "wall": sample.wall,
-        "rss": line.rss,
-        "stages": {path: [sample.own[path], sample.total[path], sample.calls[path]] for path in sample.own},
-        "counts": sample.counts,
-    }
-    optional = {
-        "gpu": sample.gpu,
-        "gpu_memory": line.gpu_memory,
-        "threads": sample.threads,
-        "events": sample.events,
-    }
-    document |= {key: value for key, value in optional.items() if value}
-    return json.dumps(document, separators=(",", ":")) + "\n"
-
-
-def _decode(text: bytes, where: str) -> Recorded:
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise RecordError(f"{where} is damaged: {error}") from error
-    _check(document, _LINE, where)
-
-    def demand(fine: bool, what: str) -> None:
-        if not fine:
-            raise RecordError(f"{where} is damaged: {what}")
-
-    demand(document["phase"] in PHASES, f"unknown phase {document['phase']!r}")
-    demand(document["wall"] > 0 and document["start"] >= 0, "'wall' and 'start' must be positive")
-    stages = document["stages"]
-    for path, times in stages.items():
-        demand(_whole(times, 3), f"stage {path!r} must be three whole numbers")
-    gpu, threads, events = (document.get(name, empty) for name, empty in (("gpu", {}), ("threads", {}), ("events", [])))
-    demand(all(isinstance(value, int | float) for value in document["counts"].values()), "'counts' must be numbers")
-    demand(isinstance(gpu, dict) and _whole(list(gpu.values())), "'gpu' must be whole numbers by stage")
-    demand(
-        isinstance(threads, dict) and all(isinstance(t, dict) and _whole(list(t.values())) for t in threads.values()),
-        "'threads' must be whole numbers by stage by thread",
-    )
-    demand(
-        isinstance(events, list)
-        and all(isinstance(e, list) and len(e) == 3 and isinstance(e[0], str) and _whole(e[1:]) for e in events),
-        "'events' must be triples of a stage and two whole numbers",
-    )
-    gpu_memory = document.get("gpu_memory", 0)
-    demand(isinstance(gpu_memory, int), "'gpu_memory' must be a whole number")
-    sample = Sample(
-        start=document["start"],
-        wall=document["wall"],
-        own={path: times[0] for path, times in stages.items()},
-        total={path: times[1] for path, times in stages.items()},
-        calls={path: times[2] for path, times in stages.items()},
-        counts=document["counts"],
-        gpu=gpu,
-        threads=threads,
-        events=[(path, start, duration) for path, start, duration in events],
-    )
-    return Recorded(document["phase"], sample, document["rss"], gpu_memory)
-
-
-def _whole(values: Any, length: int | None = None) -> bool:
-    """Whether this is a list (of that length) of whole numbers."""
-    right = isinstance(values, list) and all(isinstance(value, int) for value in values)
-    return right and (length is None or len(values) == length)
-
-
-def _check(document: Any, fields: dict[str, type], where: str) -> None:
-    if not isinstance(document, dict):
-        raise RecordError(f"{where} is damaged: not a JSON object")
-    for name, kind in fields.items():
-        if not isinstance(document.get(name), kind):
-            raise RecordError(f"{where} is damaged: field {name!r} is missing or no {kind.__name__}")
+def _read_header(path: Path) -> Header:
+    document = codec.read(path)
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema not in READABLE:
+        raise RecordError(f"{path} has schema {str(schema)[:80]!r}; this version of hotlap reads {' and '.join(READABLE)}")
+    header = codec.from_json(Header, upgraded(document, path), path)
+    if header.status is Status.KILLED:
+        raise RecordError(f"{path} is damaged: unknown status 'killed'")
+    return header

@@ -1,256 +1,217 @@
-"""The numbers of a report, computed once from the record: the document that `--json` prints and `content.py` words."""
+"""A run's profile, computed from its record: the numbers behind every report, and the document that `--json` prints."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from hotlap.core import stages, stats, units
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
+from hotlap.core.errors import RecordError
 from hotlap.core.sample import Sample
-from hotlap.experiment import growth
-from hotlap.record import counters
-from hotlap.record.limits import Target
-from hotlap.record.run import Run, strict_reading
+from hotlap.record import lines
+from hotlap.record.counters import counters_of, fill_worker_steps, workers_of
+from hotlap.record.growth import growth_of
+from hotlap.record.header import Status
+from hotlap.record.limits import Limit
+from hotlap.record.profile import (
+    BareRatio,
+    Counts,
+    Iterations,
+    LimitResult,
+    Memory,
+    Overhead,
+    Profile,
+    ProjectedTime,
+    Speedup,
+    Spread,
+    StageTime,
+    Throughput,
+    WhatIf,
+)
+from hotlap.record.run import Run
+from hotlap.record.series import stage_table, windows_of
 
-SCHEMA = "hotlap.{verb}/1"
+SCHEMA = "hotlap.{verb}/2"
 NANO = 1e-9
 WHAT_IF = 5  # stages for which a faster one is projected
 FEW = 5  # samples below which an interval means little
 DRIFT = 0.05  # smallest change of level worth a warning
+MOST_SPEEDUP = 1e9  # in place of infinity, where a stage takes all the time
 
 
-def document(run: Run) -> dict[str, Any]:
-    """Everything that can be said about a run, as plain data."""
-    with strict_reading(run.path):
-        return _document(run)
-
-
-def _document(run: Run) -> dict[str, Any]:
-    header = run.header
-    counters.fill_worker_steps(run)
+def profile_of(run: Run) -> Profile:
+    """Everything that can be said about a run."""
+    header, observed = run.header, run.header.observed
+    fill_worker_steps(run)
     warmup, steady = run.steady()
     walls = [sample.wall * NANO for sample in steady]
-    result: dict[str, Any] = {
-        "schema": SCHEMA.format(verb=header["verb"]),
-        **run.facts(),
-        "env_only": header.get("env_only", False),
-        "iterations": {"measured": len(steady), "warmup": warmup, "seconds": _spread(walls)},
-        "stages": stage_table(steady, run.phase("traced")),
-        "unattributed": None,
-        "throughput": _throughput(steady),
-        "counts": _totals(run),
-        "counters": counters.counters(steady, run.phase("traced")),
-        "workers": counters.workers(run, steady[0].start if steady else 0),
-        "threads": header.get("threads", {}),
-        "types": header.get("types", {}),
-        "memory": _memory(run),
-        "projection": _projection(walls),
-        "what_if": None,
-        "growth": growth.growth([line.sample for line in run.lines if line.phase not in ("bare", "traced")]),
-        "hot_lines": header.get("hot_lines", []),
-        "hot_functions": header.get("hot_functions", []),
-        "own_lines": header.get("own_lines", []),
-        "modules": header.get("modules", []),
-        "functions": header.get("functions", []),
-        "gpu_busy": (header.get("usage") or {}).get("gpu_busy"),
-        "gpu_timing": header.get("gpu_timing"),
-        "layout": header.get("layout"),
-        "evaluation": header.get("evaluation"),
-        "evaluation_seconds": header.get("evaluation_seconds"),
-        "iteration_seconds": sum(line.sample.wall for line in run.lines) * NANO,
-        "config": header["config"],
-        "overhead": _overhead(run),
-        "overhead_counted": _overhead_counted(run),
-        "overhead_ab": _overhead_ab(run),
-        "windows": _windows(run, warmup),
-    }
-    if steady:
-        result["what_if"] = _what_if(result["stages"])
-        result["unattributed"] = result["stages"][stages.UNATTRIBUTED]["share"]
-    result["targets"] = [Target.parse(text).judge(result) for text in header.get("targets", [])]
-    result["warnings"] = _warnings(run, result, walls)
-    return result
+    table = stage_table(steady, run.phase(lines.TRACED))
+    profile = Profile(
+        schema=SCHEMA.format(verb=header.verb),
+        identity=run.identity,
+        config=header.config,
+        iterations=Iterations(len(steady), warmup, _spread(walls)),
+        stages=table,
+        unattributed=table[stages.UNATTRIBUTED].share if table else None,
+        throughput=_throughput(steady),
+        counts=_counts(run),
+        counters=counters_of(steady, run.phase(lines.TRACED)),
+        workers=workers_of(run, steady[0].start if steady else 0),
+        threads=observed.threads,
+        types=observed.types,
+        memory=_memory(run),
+        projection=_projection(walls),
+        what_if=_what_if(table),
+        growth=growth_of([line.sample for line in run.lines if line.phase not in (lines.BARE, lines.TRACED)]),
+        hot_lines=observed.hot_lines,
+        hot_functions=observed.hot_functions,
+        user_lines=observed.user_lines,
+        modules=header.passes.modules,
+        functions=header.passes.functions,
+        gpu_busy=observed.usage.gpu_busy if observed.usage else None,
+        gpu_timing=header.setup.gpu_timing,
+        env_only=header.setup.env_only,
+        layout=header.setup.layout,
+        scratch=header.setup.scratch,
+        containment=header.setup.containment,
+        files_changed=observed.files_changed,
+        evaluation=header.training.evaluation,
+        evaluation_seconds=header.training.evaluation_seconds,
+        iteration_seconds=sum(line.sample.wall for line in run.lines) * NANO,
+        measuring=_overhead(run),
+        windows=windows_of(run.without_bare(), warmup),
+    )
+    return replace(profile, targets=_limits(run, profile), warnings=tuple(_warnings(run, profile, walls)))
 
 
-def stage_table(samples: list[Sample], traced: list[Sample]) -> dict[str, dict[str, Any]]:
-    """Exclusive time of every stage: seconds and share of the wall time, with the share's 95% interval.
+def _what_if(table: dict[str, StageTime]) -> tuple[WhatIf, ...]:
+    """What a faster stage would give, for the largest stages."""
+    largest = sorted((path for path in table if path != stages.UNATTRIBUTED), key=lambda path: -table[path].share)[:WHAT_IF]
 
-    `total_seconds` and `total_share` include the stages inside. The shares, `unattributed` among them, sum to 1.
-    `gpu_share` is the part of the traced iterations' time between a stage's events on the GPU's own timeline.
-    """
-    if not samples:
-        return {}
-    walls = np.array([sample.wall for sample in samples], float)
-    paths = sorted({path for sample in samples for path in sample.own}, key=stages.order)
-    table = {}
-    for path in [*paths, stages.UNATTRIBUTED]:
-        if path == stages.UNATTRIBUTED:
-            own = total = np.array([_unattributed(sample) for sample in samples], float)
-        else:
-            own = np.array([sample.own.get(path, 0) for sample in samples], float)
-            total = np.array([sample.total.get(path, 0) for sample in samples], float)
-        table[path] = {
-            "seconds": float(own.sum() * NANO),
-            "share": float(own.sum() / walls.sum()),
-            "ci95": list(stats.ratio_interval(own, walls)),
-            "total_seconds": float(total.sum() * NANO),
-            "total_share": float(total.sum() / walls.sum()),
-            "total_ci95": list(stats.ratio_interval(total, walls)),
-            "calls": sum(sample.calls.get(path, 0) for sample in samples),
-        }
-        if any(path in sample.gpu for sample in traced):
-            parts, wholes = [sample.gpu.get(path, 0) for sample in traced], [sample.wall for sample in traced]
-            table[path]["gpu_share"] = sum(parts) / sum(wholes)
-            table[path]["gpu_ci95"] = list(stats.ratio_interval(parts, wholes))
-    return table
+    def speedup(stage: StageTime, times: float) -> Speedup:
+        value, low, high = (min(stats.amdahl(share, times), MOST_SPEEDUP) for share in (stage.share, *stage.ci95))
+        return Speedup(value, (low, high))
+
+    return tuple(
+        WhatIf(path, row.share, speedup(row, 2.0), speedup(row, 10.0), speedup(row, float("inf")))
+        for path in largest
+        for row in (table[path],)
+    )
 
 
-def _what_if(table: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a faster stage would give, by Amdahl's law on exclusive shares; if stages overlap, this is too much."""
-    largest = sorted((path for path in table if path != stages.UNATTRIBUTED), key=lambda path: -table[path]["share"])[:WHAT_IF]
-    found = []
-    for path in largest:
-        share, (low, high) = table[path]["share"], table[path]["ci95"]
-        row: dict[str, Any] = {"stage": path, "share": share}
-        for name, times in (("2", 2.0), ("10", 10.0), ("gone", float("inf"))):
-            limits = [min(stats.amdahl(s, times), 1e9) for s in (share, low, high)]
-            row[name] = {"speedup": limits[0], "ci95": limits[1:]}
-        found.append(row)
-    return found
-
-
-def _unattributed(sample: Sample) -> int:
-    return sample.wall - sum(total for path, total in sample.total.items() if stages.parent(path) is None)
-
-
-def _spread(values: Sequence[float]) -> dict[str, Any]:
+def _spread(values: Sequence[float]) -> Spread | None:
     if not values:
-        return {}
-    summary = stats.summarize(values)
-    return {**vars(summary), "ci95": list(stats.bootstrap_interval(values, np.median))}
+        return None
+    return Spread(**vars(stats.summarize(values)), ci95=stats.bootstrap_interval(values, np.median))
 
 
-def _throughput(samples: list[Sample]) -> dict[str, Any]:
+def _throughput(samples: Sequence[Sample]) -> Throughput:
     """Median rate over windows, with the interval of the median."""
-    result: dict[str, Any] = {"ci95": {}}
+    if not samples:
+        return Throughput()
+    medians, intervals = {}, {}
     for what in (ENV_STEPS, UPDATES, EPISODES):
-        if samples:
-            rates = [sample.counts.get(what, 0) / (sample.wall * NANO) for sample in samples]
-            result[f"{what}_per_s"] = float(np.median(rates))
-            result["ci95"][f"{what}_per_s"] = list(stats.bootstrap_interval(rates, np.median))
-    return result
+        rates = [sample.counts.get(what, 0) / (sample.wall * NANO) for sample in samples]
+        medians[f"{what}_per_s"] = float(np.median(rates))
+        intervals[f"{what}_per_s"] = stats.bootstrap_interval(rates, np.median)
+    return Throughput(**medians, ci95=intervals)
 
 
-def _totals(run: Run) -> dict[str, float]:
-    """What was counted over the whole run, warm-up included."""
-    samples = [line.sample for line in run.lines]
-    return {what: sum(sample.counts.get(what, 0) for sample in samples) for what in (ENV_STEPS, UPDATES, EPISODES)}
+def _counts(run: Run) -> Counts:
+    return Counts(*(sum(line.sample.counts.get(what, 0) for line in run.lines) for what in (ENV_STEPS, UPDATES, EPISODES)))
 
 
-def _memory(run: Run) -> dict[str, Any]:
-    seen = [line.rss for line in run.lines]
-    steady = [line.rss for line in run.lines if line.phase in ("measured", "train")] or seen
-    usage = run.header.get("usage") or {}
-    return {
-        "peak_bytes": max([*seen, usage.get("peak_rss") or 0], default=0),
-        "first_bytes": steady[0] if steady else 0,
-        "last_bytes": steady[-1] if steady else 0,
-        "gpu_peak_bytes": max((line.gpu_memory for line in run.lines), default=0),
-    }
+def _memory(run: Run) -> Memory:
+    every = [line.rss for line in run.lines]
+    steady = [line.rss for line in run.lines if line.phase in (lines.MEASURED, lines.TRAIN)] or every or [0]
+    usage = run.header.observed.usage
+    return Memory(
+        peak_bytes=max([*every, (usage and usage.peak_rss) or 0]),
+        first_bytes=steady[0],
+        last_bytes=steady[-1],
+        gpu_peak_bytes=max((line.gpu_memory for line in run.lines), default=0),
+    )
 
 
-def _projection(walls: Sequence[float]) -> dict[str, Any]:
+def _projection(walls: Sequence[float]) -> dict[str, ProjectedTime]:
     """How long 100 and 1,000 iterations would take at the mean of those measured."""
     if not walls:
         return {}
     low, high = stats.bootstrap_interval(walls)
     mean = float(np.mean(walls))
-    return {str(n): {"seconds": n * mean, "ci95": [n * low, n * high]} for n in (100, 1000)}
+    return {str(n): ProjectedTime(n * mean, (n * low, n * high)) for n in (100, 1000)}
 
 
-def _overhead(run: Run) -> float | None:
-    """What measuring cost, as a share of the time: the counted cost, moved into the interval that bare iterations allow."""
-    counted, ab = _overhead_counted(run), _overhead_ab(run)
-    if counted is None or ab is None:
-        return counted
-    low, high = (limit - 1 for limit in ab["ci95"])
-    return float(max(0.0, min(max(counted, low), high)))
+def _overhead(run: Run) -> Overhead:
+    counted, bare = _overhead_counted(run), _bare_ratio(run)
+    if counted is None or bare is None:
+        return Overhead(counted, counted, bare)
+    low, high = (limit - 1 for limit in bare.ci95)
+    return Overhead(max(0.0, min(max(counted, low), high)), counted, bare)
 
 
 def _overhead_counted(run: Run) -> float | None:
-    """Stages entered times the cost of one, and the sampler's own time, as a share of the measured time."""
-    samples = run.phase("measured", "train")
+    samples, stage_cost = run.phase(lines.MEASURED, lines.TRAIN), run.header.setup.stage_cost
     wall = sum(sample.wall for sample in samples) * NANO
-    if not wall or "stage_cost" not in run.header:
+    if not wall or stage_cost is None:
         return None
     entered = sum(sum(sample.calls.values()) for sample in samples)
-    return float((entered * run.header["stage_cost"] + run.header.get("sampler_seconds", 0.0)) / wall)
+    return float((entered * stage_cost + run.header.observed.sampler_seconds) / wall)
 
 
-def _overhead_ab(run: Run) -> dict[str, Any] | None:
-    """Measured iterations against bare ones that ran between them: the ratio of their times, per env step where counted."""
-    measured, bare = run.phase("measured"), run.phase("bare")
+def _bare_ratio(run: Run) -> BareRatio | None:
+    """Measured iterations against bare ones that ran between them, per env step where counted."""
+    measured, bare = run.phase(lines.MEASURED), run.phase(lines.BARE)
     pairs = min(len(measured), len(bare))
     if pairs < FEW:
         return None
-    counted = all(sample.counts.get(ENV_STEPS) for sample in [*measured, *bare])
-    first, second = ([s.wall / (s.counts[ENV_STEPS] if counted else 1) for s in found[:pairs]] for found in (measured, bare))
-    ratio, low, high = stats.paired_ratio(first, second)
-    return {"ratio": ratio, "ci95": [low, high], "pairs": pairs}
+    counted = all(sample.counts.get(ENV_STEPS, 0) > 0 for sample in [*measured, *bare])
+    a, b = ([s.wall / (s.counts[ENV_STEPS] if counted else 1) for s in samples[:pairs]] for samples in (measured, bare))
+    ratio, low, high = stats.paired_ratio(a, b)
+    return BareRatio(ratio, (low, high), pairs)
 
 
-def _windows(run: Run, warmup: int) -> dict[str, Any]:
-    """The series behind the plots: one entry per recorded iteration, bare ones left out; the first ones are warm-up."""
-    samples = run.phase("warmup", "measured", "traced", "train")
-    paths = sorted({path for sample in samples for path in sample.own}, key=stages.order)
-    rates = {
-        f"{what}_per_s": [sample.counts.get(what, 0) / (sample.wall * NANO) for sample in samples]
-        for what in (ENV_STEPS, UPDATES, EPISODES)
-    }
-    shares = {path: [sample.own.get(path, 0) / sample.wall for sample in samples] for path in paths}
-    shares[stages.UNATTRIBUTED] = [_unattributed(sample) / sample.wall for sample in samples]
-    phases = [
-        "warmup" if i < warmup else line.phase for i, line in enumerate(line for line in run.lines if line.phase != "bare")
-    ]
-    return {
-        "time": [sample.start * NANO for sample in samples],
-        "phase": phases,
-        **rates,
-        "shares": shares,
-        "counts": counters.over_time(samples),
-        "rss": [line.rss for line in run.lines if line.phase != "bare"],
-    }
+def _limits(run: Run, profile: Profile) -> tuple[LimitResult, ...]:
+    try:
+        return tuple(Limit.parse(text).judge(profile) for text in run.header.setup.targets)
+    except ValueError as error:
+        raise RecordError(f"{run.path / 'run.json'} is damaged: {error}") from None
 
 
-def _warnings(run: Run, result: dict[str, Any], walls: Sequence[float]) -> list[str]:
-    found = list(run.header.get("notes", []))
-    if result["status"] == "killed":
-        found.append("The process was killed: this report covers what it had recorded.")
-    if result["status"] == "interrupted":
-        found.append("The run was interrupted: this report covers what it had recorded.")
-    if result["status"] == "failed":
-        found.append(f"The run failed: {result['error']}")
-    if "script" in run.header["config"] and not result["counts"][ENV_STEPS] and not result["counts"][UPDATES]:
-        found.append("No environment step and no update was seen: hotlap found no RL in this script.")
-    elif "script" in run.header["config"] and not result["counts"][ENV_STEPS]:
-        found.append(
+def _warnings(run: Run, profile: Profile, walls: Sequence[float]) -> list[str]:
+    messages = list(run.header.observed.notes)
+    status = profile.identity.status
+    if status is Status.KILLED:
+        messages.append("The process was killed: this report covers what it had recorded.")
+    if status is Status.INTERRUPTED:
+        messages.append("The run was interrupted: this report covers what it had recorded.")
+    if status is Status.FAILED:
+        messages.append(f"The run failed: {profile.identity.error}")
+    if run.header.is_script and not profile.counts.env_steps and not profile.counts.updates:
+        messages.append("No environment step and no update was seen: hotlap found no RL in this script.")
+    elif run.header.is_script and not profile.counts.env_steps:
+        messages.append(
             "No environment was seen to step, so the time of collecting counts as loss. hotlap knows the environments of "
             "frameworks, and classes whose step(action) returns observation, reward, done."
         )
     if not walls:
-        found.append("No iteration was completed after warm-up, so there is nothing to show.")
+        messages.append("No iteration was completed after warm-up, so there is nothing to show.")
     elif len(walls) < FEW:
-        found.append(f"Iterations measured: {len(walls)}, too few samples for the intervals to mean much.")
+        messages.append(f"Iterations measured: {len(walls)}, too few samples for the intervals to mean much.")
     if len(walls) > FEW and (step := stats.change_point(walls)) is not None:
         ratio = np.median(walls[step:]) / np.median(walls[:step])
         if abs(ratio - 1) > DRIFT:
-            found.append(f"Drift: from measured iteration {step + 1} on, one takes {ratio:.2f}x as long as before.")
-    cores, load = result["machine"].get("usable_cores", 1), result["machine"].get("load", [0])[0]
-    if load > cores:
-        found.append(f"The machine was busy before the run: load {load:g} on {cores:g} usable cores.")
-    if (result["unattributed"] or 0) > 0.05:
-        found.append(f"{units.share(result['unattributed'])} of the time belongs to no stage.")
-    if (result["overhead"] or 0) > 0.02:
-        found.append(f"Measuring cost {units.share(result['overhead'])} of the time.")
-    return found
+            messages.append(f"Drift: from measured iteration {step + 1} on, one takes {ratio:.2f}x as long as before.")
+    machine = profile.identity.machine
+    if machine.is_busy:
+        messages.append(
+            f"The machine was busy before the run: load {machine.load[0]:g} on {machine.usable_cores:g} usable cores."
+        )
+    if (profile.unattributed or 0) > 0.05:
+        messages.append(f"{units.share(profile.unattributed or 0)} of the time belongs to no stage.")
+    if (profile.measuring.overhead or 0) > 0.02:
+        messages.append(f"Measuring cost {units.share(profile.measuring.overhead or 0)} of the time.")
+    if profile.files_changed:
+        messages.append(f"This run overwrote: {', '.join(profile.files_changed)}.")
+    return messages

@@ -1,13 +1,17 @@
 """Sections in a terminal, at any width."""
 
+from collections.abc import Sequence
+from io import StringIO
+
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hotlap.report.sections import Bar, Cell, Notes, Section, Table
+from hotlap.report.sections import Bar, Cell, Notes, Report, Section, Table, clean
 
 BAR = 24
+WIDE = 100  # columns from which bars have their full length
+FILE_WIDTH = 120  # of a report that goes to a file
 
 
 class Output(Console):
@@ -17,22 +21,29 @@ class Output(Console):
         raise BrokenPipeError
 
 
-def render(title: str, sections: list[Section], console: Console) -> None:
-    console.print(f"[bold]{escape(title)}[/bold]")
+def render(title: str, sections: Sequence[Section], console: Console) -> None:
+    console.print(Text(clean(title), style="bold"))
     for section in sections:
         if isinstance(section, Notes):
             for line in section.lines:
-                marked = f"[yellow]! {escape(line)}[/yellow]" if section.kind == "warning" else f"[bold]{escape(line)}[/bold]"
-                console.print(marked, highlight=False)
+                warning = section.kind == "warning"
+                console.print(Text(f"! {clean(line)}" if warning else clean(line), style="yellow" if warning else "bold"))
         elif isinstance(section, Table):
             console.print()
             console.print(_table(section, console.width))
 
 
+def as_text(report: Report) -> str:
+    """The report as it goes to a file."""
+    text = StringIO()
+    render(report.title, report.sections, Console(file=text, width=FILE_WIDTH))
+    return text.getvalue()
+
+
 def _table(section: Table, width: int) -> RichTable:
     table = RichTable(
-        title=escape(section.title),
-        caption=escape(section.note) if section.note else None,
+        title=Text(clean(section.title)),
+        caption=Text(clean(section.note)) if section.note else None,
         box=None,
         pad_edge=False,
         show_header=any(section.columns),
@@ -44,7 +55,8 @@ def _table(section: Table, width: int) -> RichTable:
     for i, column in enumerate(section.columns):
         # Only the last column may be long (a sentence, a line of code): it alone gives way when the terminal is narrow.
         last = i == len(section.columns) - 1
-        table.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", no_wrap=not last)
+        header = Text(clean(column.lstrip(">")))
+        table.add_column(header, justify="right" if column.startswith(">") else "left", no_wrap=not last)
     for row in section.rows:
         table.add_row(*(_cell(cell, width, section.crop) for cell in row))
     return table
@@ -52,8 +64,8 @@ def _table(section: Table, width: int) -> RichTable:
 
 def _cell(cell: Cell, width: int, crop: bool) -> Text:
     if isinstance(cell, Bar):
-        length = BAR if width >= 100 else BAR // 2
-        filled = round(cell.value * length)
+        length = BAR if width >= WIDE else BAR // 2
+        filled = round(cell.length * length)
         return Text("█" * filled + "·" * (length - filled), style="cyan")
     style = {"pass": "green", "FAIL": "bold red"}.get(cell, "")
-    return Text(cell, style=style, no_wrap=crop, overflow="ellipsis" if crop else "fold")
+    return Text(clean(cell), style=style, no_wrap=crop, overflow="ellipsis" if crop else "fold")

@@ -1,52 +1,55 @@
-"""The systems: each is an environment, a network and a trainer with presets, in a file of its own."""
+"""The systems: each is an environment, a network and a trainer with presets, in a file of its own.
+
+Other packages add theirs by the entry point `hotlap.systems`, which gives an `RLSystem`.
+"""
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
+from hotlap.core import plugins
 from hotlap.core.errors import UsageError
+from hotlap.train.system import RLSystem
 
-NAMES = ("snake",)
-
-
-@dataclass(frozen=True)
-class System:
-    """A complete RL set-up. `trainer` is the module of its algorithm: start, iterate, evaluate, save_state, load_state."""
-
-    name: str
-    summary: str
-    algorithm: str
-    trainer: Any
-    presets: dict[str, Any]
-    preset_notes: dict[str, str]
-    make_env: Callable[..., Any]  # (config, num_envs=None) -> VectorEnv
-    score: str  # the metric of an episode that says how well it was played
+BUILT_IN = ("snake",)
 
 
-def load(name: str, algorithm: str | None = None) -> System:
-    """A system by name, or a Gymnasium environment with an algorithm. Imports torch, so who only needs names uses NAMES."""
-    if name not in NAMES:
+def names() -> tuple[str, ...]:
+    """hotlap's own systems, and those of plugins."""
+    return (*BUILT_IN, *(name for name in plugins.names(plugins.SYSTEMS) if name not in BUILT_IN))
+
+
+def load(name: str, algorithm: str | None = None) -> RLSystem:
+    """A system by name, or a Gymnasium environment with an algorithm."""
+    if name in BUILT_IN:
+        system: RLSystem = import_module(f"hotlap.systems.{name}").SYSTEM
+        return system
+    if name not in names():
         from hotlap.systems.gym import gym_system
 
         return gym_system(name, algorithm or "ppo")
-    found: System = import_module(f"hotlap.systems.{name}").SYSTEM
-    return found
+    added = plugins.load(plugins.SYSTEMS, RLSystem)
+    if name not in added.objects:
+        raise UsageError(next(problem for problem in added.problems if problem.startswith(f"plugin {name} ")))
+    plugin: RLSystem = added.objects[name]
+    return plugin
+
+
+def every_system() -> tuple[list[RLSystem], tuple[str, ...]]:
+    """All systems, and what is wrong with plugins that cannot be loaded, a line each."""
+    added = plugins.load(plugins.SYSTEMS, RLSystem)
+    return [load(name) for name in names() if name in BUILT_IN or name in added.objects], added.problems
 
 
 def has_kernel(name: str) -> bool:
     """Whether hotlap has the environment compiled, so that --turbo is possible."""
-    from hotlap.systems.gym import KERNELS
-
-    return name in NAMES or name in KERNELS
+    return load(name).kernel
 
 
 def is_known(name: str) -> bool:
     """Whether this names a system, a registered Gymnasium environment (`module:Name-v0` imports the module first), or a game
     of PettingZoo."""
-    if name in NAMES:
+    if name in names():
         return True
     import gymnasium
 

@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from hotlap.envs.vector import make_gym, make_vec
-from hotlap.systems import System
-from hotlap.train import dqn, ppo
+from hotlap.train.configs import DQNConfig, PPOConfig
+from hotlap.train.system import RLSystem
 
 KERNELS = {"CartPole-v1": "cartpole"}  # environments of which hotlap has a kernel
 
-PPO = ppo.Config(entropy=0.01, target_kl=0.02)
-DQN = dqn.Config(
+PPO = PPOConfig(entropy=0.01, target_kl=0.02)
+DQN = DQNConfig(
     num_envs=8,
     turbo=False,
     total_steps=100_000,
@@ -28,24 +27,26 @@ DQN = dqn.Config(
 )
 
 
-def gym_system(name: str, algorithm: str) -> System:
-    trainer: Any = {"ppo": ppo, "dqn": dqn}[algorithm]
+def gym_system(name: str, algorithm: str) -> RLSystem:
     config: Any = {"ppo": PPO, "dqn": DQN}[algorithm]
-    return System(
+    return RLSystem(
         name=name,
         summary=f"{name} of Gymnasium",
         algorithm=algorithm.upper(),
-        trainer=trainer,
+        trainer_module=f"hotlap.train.{algorithm}",
         presets={"fast": config},
         preset_notes={"fast": "defaults for small tasks"},
         make_env=_maker(name),
         score="return",
+        kernel=name in KERNELS,
     )
 
 
 def _maker(name: str) -> Callable[..., Any]:
     def make_env(config: Any, num_envs: int | None = None) -> Any:
         """As many as the config says, with room for a rollout; or another number, to evaluate."""
+        from hotlap.envs.vector import make_gym, make_vec
+
         number = config.num_envs if num_envs is None else num_envs
         groups = getattr(config, "async_factor", 1) if num_envs is None else 1
         depth = config.horizon + 1 if num_envs is None and hasattr(config, "horizon") else 2

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from hotlap.envs.vector import make_vec
-from hotlap.systems import System
-from hotlap.train import dqn
+from hotlap.train.configs import DQNConfig
+from hotlap.train.system import RLSystem
 
 
 @dataclass(frozen=True)
-class Config(dqn.Config):
+class Config(DQNConfig):
     features: str = "flood"
     """What the snake sees: basic (11 values), flood (14) or grid (the board)."""
     size: int = 10
@@ -36,6 +35,8 @@ FAST = Config(
 
 
 def make_env(config: Config, num_envs: int | None = None) -> Any:
+    from hotlap.envs.vector import make_vec
+
     number = config.num_envs if num_envs is None else num_envs
     return make_vec(
         "snake",
@@ -50,11 +51,11 @@ def make_env(config: Config, num_envs: int | None = None) -> Any:
     )
 
 
-SYSTEM = System(
+SYSTEM = RLSystem(
     name="snake",
     summary="Snake on a 10x10 board, 256 environments",
     algorithm="DQN",
-    trainer=dqn,
+    trainer_module="hotlap.train.dqn",
     presets={"fast": FAST, "seed": SEED},
     preset_notes={
         "fast": "C kernel, double 3-step DQN, 2 updates of 256 per vector step",
@@ -62,4 +63,5 @@ SYSTEM = System(
     },
     make_env=make_env,
     score="score",
+    kernel=True,
 )

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from hotlap.core import secrets
 from hotlap.core.errors import UsageError
-from hotlap.experiment.interleave import Side
-from hotlap.target import flags
+from hotlap.target import parsing
+from hotlap.target.target import Script, System, Variant
 
 _LAYOUTS: dict[tuple[str, int, int], int] = {}  # workers, by target and number of environments
 ON, OFF = ("on", "true", "yes"), ("off", "false", "no")
@@ -31,13 +32,13 @@ def is_target(text: str) -> bool:
     from hotlap.systems import is_known
 
     words = _split(text)
-    return bool(words) and (flags.is_script(words) or is_known(words[0]))
+    return bool(words) and (parsing.is_script(words) or is_known(words[0]))
 
 
-def side(text: str, name: str | None = None, extra: Sequence[str] = (), env_only: bool = False) -> Side:
+def variant(text: str, name: str | None = None, extra: Sequence[str] = (), env_only: bool = False) -> Variant:
     """A target with its settings. `extra` settings come after its own."""
     words = [*_split(text), *extra]
-    if flags.is_script(words):
+    if parsing.is_script(words):
         module = words[0] == "-m"
         if module and len(words) < 2:
             raise UsageError("-m needs the name of a module")
@@ -46,37 +47,45 @@ def side(text: str, name: str | None = None, extra: Sequence[str] = (), env_only
             raise UsageError(f"no script {script!r}")
         if env_only:
             raise UsageError("--env-only: only for systems, not for scripts")
-        short = script if module else Path(script).name
-        return Side(name or shlex.join([short, *arguments]), short, script=script, module=module, arguments=tuple(arguments))
-    parsed = flags.parse(flags.with_config(_System, words), "compare", ["--target", *words])
-    config = dataclasses.asdict(_settled(words[0], parsed.algo, flags.checked(parsed.config)))
-    return Side(name or text, words[0], system=words[0], algorithm=parsed.algo, config=config, env_only=env_only)
+        target = Script(script, module, tuple(arguments))
+        return Variant(name or secrets.masked_command(shlex.join([target.name, *arguments])), target)
+    from hotlap.systems import configs
+
+    parsed = parsing.parse(parsing.with_config(_System, words), "compare", ["--target", *words])
+    config = dataclasses.asdict(_settled(words[0], parsed.algo, configs.checked(parsed.config)))
+    return Variant(name or text, System(words[0], parsed.algo, config, env_only))
 
 
 def _settled(name: str, algorithm: str | None, config: Any) -> Any:
-    """The config with as many workers as measure fastest, so that all sides and rounds have the same."""
+    """The config with as many workers as measure fastest, so that all variants and rounds have the same."""
     if config.workers >= 0 or config.turbo:
         return config
     key = (name, config.num_envs, getattr(config, "async_factor", 1))
     if key not in _LAYOUTS:
-        with contextlib.closing(flags.system(name, algorithm).make_env(config)) as env:
+        from hotlap.systems import configs
+
+        with contextlib.closing(configs.system(name, algorithm).make_env(config)) as env:
             _LAYOUTS[key] = env.layout.workers
     return dataclasses.replace(config, workers=_LAYOUTS[key])
 
 
-def vary(text: str, knobs: Sequence[str], env_only: bool = False) -> list[Side]:
+def vary(text: str, knobs: Sequence[str], env_only: bool = False) -> list[Variant]:
     """A target with every combination of its knobs' values, named by them."""
     choices = [[(knob, value) for value in values] for knob, values in map(parse_knob, knobs)]
-    sides = []
+    variants = []
     for combination in itertools.product(*choices):
-        name = ", ".join(f"{knob}={value}" for knob, value in combination)
+        name = ", ".join(_shown(knob, value, values) for (knob, value), values in zip(combination, choices, strict=True))
         variables = {knob: value for knob, value in combination if _is_variable(knob)}
         extra = [word for knob, value in combination if not _is_variable(knob) for word in _setting(text, knob, value)]
-        found = side(text, name, extra, env_only)
-        sides.append(dataclasses.replace(found, environment=variables))
-    if len({s.name for s in sides}) < len(sides):
+        variants.append(dataclasses.replace(variant(text, name, extra, env_only), environment=variables))
+    if len({variant.name for variant in variants}) < len(variants):
         raise UsageError(f"--vary {' '.join(knobs)}: the same value twice")
-    return sides
+    return variants
+
+
+def _shown(knob: str, value: str, choices: Sequence[tuple[str, str]]) -> str:
+    """A knob and its value as a record names them: the values of a secret are told apart by number."""
+    return f"{knob}={secrets.MASK}{choices.index((knob, value)) + 1}" if secrets.looks_secret(knob) else f"{knob}={value}"
 
 
 def _is_variable(knob: str) -> bool:
@@ -86,24 +95,26 @@ def _is_variable(knob: str) -> bool:
 def parse_knob(text: str) -> tuple[str, list[str]]:
     """ "num_envs=1,8" -> its name and its values."""
     knob, equals, values = text.partition("=")
-    found = [value.strip() for value in values.split(",")]
-    if not equals or not knob or not all(found):
+    choices = [value.strip() for value in values.split(",")]
+    if not equals or not knob or not all(choices):
         raise UsageError(f"--vary {text!r} must look like num_envs=1,8,64 or turbo=off,on")
-    return knob.strip(), found
+    return knob.strip(), choices
 
 
 def _setting(text: str, knob: str, value: str) -> list[str]:
     """The words that set a knob: for systems by the type of the config's field, for scripts as a flag."""
     words = _split(text)
     flag = knob if knob.startswith("-") else f"--{knob.replace('_', '-')}"
-    if flags.is_script(words):
+    if parsing.is_script(words):
         return [] if value in OFF else [flag] if value in ON else [flag, value]
     fields = {f.name: getattr(_preset(words), f.name) for f in dataclasses.fields(_preset(words))}
     name = {"net": "hidden"}.get(knob.strip("-").replace("-", "_"), knob.strip("-").replace("-", "_"))
     if name == "preset":
         return ["--preset", value]
     if name not in fields:
-        raise UsageError(f"{words[0]} has no knob {knob!r}{flags.nearest(name, fields)}; knobs: {', '.join(fields)}")
+        from hotlap.systems import configs
+
+        raise UsageError(f"{words[0]} has no knob {knob!r}{configs.nearest(name, fields)}; knobs: {', '.join(fields)}")
     flag = f"--{name.replace('_', '-')}"
     if isinstance(fields[name], bool):
         if value not in (*ON, *OFF):
@@ -116,13 +127,17 @@ def _setting(text: str, knob: str, value: str) -> list[str]:
 
 def setting(text: str, knob: str, value: str) -> dict[str, Any]:
     """The fields of a system's config that a knob changes."""
-    before, after = side(text).config, side(text, extra=_setting(text, knob, value)).config
-    return {name: after[name] for name in after if after[name] != before[name]}
+    before, after = variant(text).target, variant(text, extra=_setting(text, knob, value)).target
+    if not isinstance(before, System) or not isinstance(after, System):
+        raise UsageError(f"{text} is a script: its knobs are flags")
+    return {name: after.config[name] for name in after.config if after.config[name] != before.config[name]}
 
 
 def _preset(words: list[str]) -> Any:
-    found = flags.system(words[0], flags.value_of("--algo", words))
-    return found.presets.get(flags.value_of("--preset", words) or "fast", found.presets["fast"])
+    from hotlap.systems import configs
+
+    system = configs.system(words[0], parsing.value_of("--algo", words))
+    return system.presets.get(parsing.value_of("--preset", words) or "fast", system.presets["fast"])
 
 
 def _split(text: str) -> list[str]:

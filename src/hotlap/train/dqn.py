@@ -22,48 +22,12 @@ from torch import Tensor, nn
 from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
-from hotlap.train.common import Common, Metrics, check, part_of, play, tensors_of
+from hotlap.train.common import Metrics, part_of, play, tensors_of
+from hotlap.train.configs import DQNConfig, check
 from hotlap.train.nets import QNet, pixel_scale
 from hotlap.train.replay import Batch, Replay
 
-
-@dataclass(frozen=True)
-class Config(Common):
-    num_envs: int = 256
-    turbo: bool = True
-    total_steps: int = 1_000_000
-    grad_clip: float = 1.0
-    hidden: tuple[int, ...] = (128, 128)
-    iteration_steps: int = 64
-    """Vector steps per iteration, the unit that is measured and logged."""
-    updates_per_step: float = 64.0
-    """Updates per vector step; below 1, an update every so many steps."""
-    learning_starts: int = 1_000
-    """Environment steps before the first update."""
-    batch_size: int = 64
-    """Transitions per update."""
-    buffer_size: int = 100_000
-    """Transitions kept for replay."""
-    n_step: int = 1
-    """Steps of reward before bootstrapping."""
-    double: bool = False
-    """Let the online network choose the action that the target network values."""
-    dueling: bool = False
-    """Split the network's head into value and advantage."""
-    target_sync: int = 1_000
-    """Updates between copies into the target network."""
-    epsilon_start: float = 1.0
-    """Share of random actions at the start."""
-    epsilon_end: float = 0.01
-    """Share of random actions at the end."""
-    epsilon_steps: int = 0
-    """Environment steps over which epsilon falls linearly; 0: it falls with each episode instead."""
-    epsilon_decay: float = 0.995
-    """What an episode multiplies epsilon by, if epsilon_steps is 0."""
-    priority_alpha: float = 0.0
-    """How strongly errors decide what is replayed; 0: uniformly."""
-    priority_beta: float = 0.4
-    """How strongly importance weights correct for that at the start; reaches 1 at the end."""
+Config = DQNConfig
 
 
 @dataclass

@@ -13,13 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hotlap.core import machine, stages, stats
 from hotlap.core.clock import StageClock, stage_cost
 from hotlap.core.errors import HotlapError, RecordError, TargetFailed
-from hotlap.record.run import Recorded, Run
-from hotlap.systems import System
+from hotlap.record.header import Evaluation, Setup, Status, Training, Verb
+from hotlap.record.lines import Recorded
+from hotlap.record.machine import this_machine
+from hotlap.record.observed import Usage
+from hotlap.record.run import Run
+from hotlap.record.run import load as load_run
 from hotlap.train import checkpoint, parallel
+from hotlap.train.system import RLSystem
 
 EVALUATION_SEED = 1_000_003  # far from the seeds that training uses
 TRACED = 2  # iterations, after the one in which learning began, whose every span is kept for the trace
@@ -45,7 +51,7 @@ class Options:
 
 
 def train(
-    system: System,
+    system: RLSystem,
     config: Any,
     out: Path | None = None,
     resume: Path | None = None,
@@ -67,7 +73,10 @@ def train(
                 _follow(system, share, state, env)
                 return None
             run = _reopen(config, state, resume) if resume else _create(system, config, out)
-            run.update(options=asdict(options), layout=str(env.layout), processes=parallel.world())
+            run.update(
+                setup=replace(run.header.setup, layout=str(env.layout)),
+                training=replace(run.header.training, options=asdict(options), processes=parallel.world()),
+            )
             on_progress({"layout": str(env.layout)} if share.workers < 0 and not share.turbo else {})
             return _lead(system, config, share, state, env, run, options, on_progress)
     finally:
@@ -75,11 +84,11 @@ def train(
 
 
 def _lead(
-    system: System, config: Any, share: Any, state: Any, env: Any, run: Run, options: Options, on_progress: OnProgress
+    system: RLSystem, config: Any, share: Any, state: Any, env: Any, run: Run, options: Options, on_progress: OnProgress
 ) -> Run:
     """Train, and keep the record."""
 
-    def evaluate() -> dict[str, Any]:
+    def evaluate() -> Evaluation:
         # in the layout that training found best
         with closing(system.make_env(replace(share, workers=env.layout.workers), options.evaluation_episodes)) as arena:
             return summarize_evaluation(system.trainer.evaluate(state, arena, EVALUATION_SEED), system.score)
@@ -116,18 +125,21 @@ def _lead(
             write_samples(run, clock, "traced" if traced else "train", spans)
             on_progress({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
         save()
-        run.update(usage={"peak_rss": machine.peak_rss(), "gpu_busy": watch.busy_share})
+        usage = Usage(machine.peak_rss(), watch.busy_share)
+        run.update(observed=replace(run.header.observed, usage=usage))
         if stopped:
-            run.finish("interrupted")
+            run.finish(Status.INTERRUPTED)
             return run
     with recording(run):  # Ctrl-C now stops at once: everything is saved
         on_progress({"evaluating": options.evaluation_episodes})
         began = time.monotonic()
-        run.finish("done", evaluation=evaluate(), evaluation_seconds=time.monotonic() - began)
+        evaluation = evaluate()
+        seconds = time.monotonic() - began
+        run.finish(training=replace(run.header.training, evaluation=evaluation, evaluation_seconds=seconds))
     return run
 
 
-def _follow(system: System, share: Any, state: Any, env: Any) -> None:
+def _follow(system: RLSystem, share: Any, state: Any, env: Any) -> None:
     """Train with the process that keeps the record."""
     clock = StageClock.for_device(share.device)
     stopped = False
@@ -142,16 +154,13 @@ def _follow(system: System, share: Any, state: Any, env: Any) -> None:
         parallel.gather(system.trainer.save_state(state, env)[0], share.device)
 
 
-def _create(system: System, config: Any, out: Path | None) -> Run:
-    facts = {
-        "gpu_timing": StageClock.for_device(config.device).policy,
-        "stage_cost": stage_cost(),
-        "algorithm": system.algorithm,
-    }
-    return Run.create("train", system.name, asdict(config), machine.facts(), out, **facts)
+def _create(system: RLSystem, config: Any, out: Path | None) -> Run:
+    setup = Setup(gpu_timing=StageClock.for_device(config.device).policy, stage_cost=stage_cost())
+    training = Training(algorithm=system.algorithm)
+    return Run.create(Verb.TRAIN, system.name, asdict(config), this_machine(), out, setup=setup, training=training)
 
 
-def _load(system: System, config: Any, state: Any, env: Any, folder: Path) -> None:
+def _load(system: RLSystem, config: Any, state: Any, env: Any, folder: Path) -> None:
     """Put `state` and `env` where the run's checkpoint was taken; without one, the run begins again."""
     if not (folder / checkpoint.NAME).exists():
         return
@@ -165,8 +174,8 @@ def _load(system: System, config: Any, state: Any, env: Any, folder: Path) -> No
 
 
 def _reopen(config: Any, state: Any, folder: Path) -> Run:
-    facts = {"config": asdict(config), "machine": machine.facts(), "stage_cost": stage_cost()}
-    return Run.reopen(folder, keep=state.iterations, **facts)
+    setup = replace(load_run(folder).header.setup, stage_cost=stage_cost())
+    return Run.reopen(folder, keep=state.iterations, config=asdict(config), machine=this_machine(), setup=setup)
 
 
 def write_samples(run: Run, clock: StageClock, phase: str, spans: bool = False) -> None:
@@ -177,20 +186,18 @@ def write_samples(run: Run, clock: StageClock, phase: str, spans: bool = False) 
         run.append(Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
 
 
-def summarize_evaluation(played: dict[str, Any], score: str) -> dict[str, Any]:
+def summarize_evaluation(played: dict[str, NDArray[np.float64]], score: str) -> Evaluation:
     """Mean return and score of the episodes, with 95% intervals; the rating, if there is one."""
     scores = played.get("score", played[score])
-    low, high = stats.bootstrap_interval(played["return"])
-    score_low, score_high = stats.bootstrap_interval(scores)
-    found = {
-        "episodes": len(played["return"]),
-        "mean_return": float(played["return"].mean()),
-        "ci95": [low, high],
-        "mean_score": float(scores.mean()),
-        "score_ci95": [score_low, score_high],
-        "mean_length": float(played["length"].mean()),
-    }
-    return found | ({"rating": float(played["rating"][0])} if "rating" in played else {})
+    return Evaluation(
+        episodes=len(played["return"]),
+        mean_return=float(played["return"].mean()),
+        ci95=stats.bootstrap_interval(played["return"]),
+        mean_score=float(scores.mean()),
+        score_ci95=stats.bootstrap_interval(scores),
+        mean_length=float(played["length"].mean()),
+        rating=float(played["rating"][0]) if "rating" in played else None,
+    )
 
 
 @contextmanager
@@ -199,19 +206,17 @@ def recording(run: Run) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        run.finish("interrupted")
+        run.finish(Status.INTERRUPTED)
         raise
     except RecordError as error:  # a full disk, perhaps: say so in the record if that still works
         with suppress(RecordError):
-            run.finish("failed", error=str(error))
+            run.finish(Status.FAILED, error=str(error))
         raise
     except Exception as error:
         said = str(error) if isinstance(error, HotlapError) else f"{type(error).__name__}: {error}"
-        run.finish("failed", error=said)
+        run.finish(Status.FAILED, error=said)
         details = error.details if isinstance(error, HotlapError) else ""
-        raise TargetFailed(
-            f"{run.header['target']} failed: {said.splitlines()[0]} (its record: {run.path})", details
-        ) from error
+        raise TargetFailed(f"{run.header.target} failed: {said.splitlines()[0]} (its record: {run.path})", details) from error
 
 
 @contextmanager
@@ -236,12 +241,12 @@ def stop_requests() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _scalars(metrics: Any, state: Any, evaluation: dict[str, Any] | None) -> dict[str, float]:
+def _scalars(metrics: Any, state: Any, evaluation: Evaluation | None) -> dict[str, float]:
     shown = {f"episode/{name}": float(np.mean(values)) for name, values in metrics.episodes.items()}
     shown |= metrics.scalars
     shown["train/updates"] = state.updates
     if evaluation:
-        shown |= {f"evaluation/{name}": evaluation[name] for name in ("mean_return", "mean_score")}
+        shown |= {"evaluation/mean_return": evaluation.mean_return, "evaluation/mean_score": evaluation.mean_score}
     return shown
 
 
@@ -256,7 +261,7 @@ def _log(run: Run, state: Any, project: str | None) -> Iterator[Callable[[dict[s
     if project:
         import wandb
 
-        remote = wandb.init(project=project, id=run.path.name, resume="allow", config=run.header["config"], dir=run.path)
+        remote = wandb.init(project=project, id=run.path.name, resume="allow", config=run.header.config, dir=run.path)
 
     def log(scalars: dict[str, float], step: int) -> None:
         for name, value in scalars.items():

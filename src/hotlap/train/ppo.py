@@ -28,80 +28,15 @@ from hotlap.envs.buffers import Slot
 from hotlap.train import parallel, selfplay
 from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
 from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
-from hotlap.train.common import Common, Metrics, check, part_of, play, tensors_of
+from hotlap.train.common import Metrics, part_of, play, tensors_of
+from hotlap.train.configs import PPOConfig, check
 from hotlap.train.fast import keep_memory
 from hotlap.train.fused import Adam, Chooser, FusedPolicy, FusedRecurrent, compute_by_hand, flatten, gradients
 from hotlap.train.nets import Memory, Policy, pixel_scale
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import Rollout, Rows, minibatches
 
-
-@dataclass(frozen=True)
-class Config(Common):
-    async_factor: int = 1
-    """Groups of workers that step apart from each other: more than 1 do not wait for the slowest."""
-    horizon: int = 128
-    """Vector steps per iteration."""
-    epochs: int = 4
-    """Passes over what was collected."""
-    minibatch: int = 256
-    """Transitions per update; with a memory, whole sequences of `horizon` steps. What fills none is left out."""
-    accumulate: int = 1
-    """Parts in which a minibatch's gradient is computed, one after another, to save memory."""
-    sequences: bool = False
-    """Let minibatches be whole sequences, as with a memory they always are."""
-    prio_alpha: float = 0.0
-    """How strongly advantages decide which sequences are learned from; 0: all alike."""
-    prio_beta: float = 0.2
-    """How strongly importance weights correct for that at the start; reaches 1 at the end."""
-    anneal: bool = True
-    """Let the step size fall linearly to 0."""
-    gae_lambda: float = 0.95
-    """Between one-step errors (0) and Monte-Carlo returns (1)."""
-    clip: float = 0.2
-    """How far the probability of an action may move, as a ratio."""
-    value_clip: float = 0.0
-    """How far a value may move; 0: as far as it likes."""
-    value_weight: float = 0.5
-    """Weight of the value's error in the loss."""
-    entropy: float = 0.0
-    """Weight of the entropy in the loss at the start."""
-    entropy_end: float | None = None
-    """Weight of the entropy at the end; as at the start if not given."""
-    normalize_advantage: bool = True
-    """Bring each minibatch's advantages to mean 0 and deviation 1."""
-    normalize_obs: bool = False
-    """Bring observations to mean 0 and deviation 1, by running moments."""
-    normalize_reward: bool = False
-    """Divide rewards by the running deviation of the discounted return."""
-    target_kl: float = 0.0
-    """Stop an iteration's updates once the policy has moved this far; 0: never. Asked after each epoch."""
-    activation: str = "tanh"
-    """tanh or relu."""
-    shared: bool = False
-    """One trunk for actor and critic."""
-    memory: str = "none"
-    """none, lstm or gru (cells of as many units as the last hidden layer), or attention (over past observations)."""
-    context: int = 8
-    """Observations that attention sees, the present one included."""
-    opponents: int = 8
-    """Where seats take turns: past policies that are kept to play against; 0: none."""
-    opponent_share: float = 0.25
-    """Share of the games in which a past policy plays all seats but one."""
-    opponent_every: int = 10
-    """Iterations between past policies."""
-    compile: bool = False
-    """Compile network and loss with torch.compile, instead of computing the gradient by hand."""
-    precision: str = "float32"
-    """float32, or bfloat16: mixed precision, by autocast."""
-
-    @property
-    def iteration_steps(self) -> int:
-        return self.horizon
-
-    @property
-    def batch_size(self) -> int:
-        return self.minibatch
+Config = PPOConfig
 
 
 @dataclass

@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from hotlap.core.errors import UsageError
+from hotlap.record.header import Verb
 from hotlap.record.run import load
 from hotlap.verbs.output import Switch, print_json
 
@@ -24,16 +25,16 @@ class Diagnose:
 
 
 def diagnose(args: Diagnose) -> int:
-    from hotlap import causes as diagnosing
+    from hotlap import causes
 
     run = load(args.run)
-    if run.header["verb"] not in ("profile", "train"):
-        raise UsageError(f"{args.run} is a {run.header['verb']}; diagnose a profile: hotlap profile TARGET")
-    doc = diagnosing.document(run)
+    if run.header.verb not in (Verb.PROFILE, Verb.TRAIN):
+        raise UsageError(f"{args.run} is a {run.header.verb}; diagnose a profile: hotlap profile TARGET")
+    diagnosis = causes.diagnose(run)
     if args.json:
-        print_json(doc)
+        print_json(diagnosis)
         return 0
     from hotlap.report import findings, terminal
 
-    terminal.render(findings.headline(doc), findings.sections(doc), terminal.Output())
+    terminal.render(findings.headline(diagnosis), findings.sections(diagnosis), terminal.Output())
     return 0

@@ -1,17 +1,23 @@
 """hotlap investigate."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
+from hotlap.core import secrets, units
 from hotlap.core.errors import UsageError
+from hotlap.record.hypothesis import Hypothesis
+from hotlap.record.investigation import Settings
 from hotlap.record.run import Run, write_atomically
-from hotlap.target import flags
-from hotlap.target import words as targets
-from hotlap.verbs.output import Switch, bar, err, print_json
+from hotlap.target import words
+from hotlap.target.target import System, Variant
+from hotlap.verbs import flags
+from hotlap.verbs.interleaved import ScratchChoice, scratch_of
+from hotlap.verbs.output import EXIT_CODES, Switch, bar, print_json, say
 
 
 @dataclass(frozen=True)
@@ -34,13 +40,17 @@ class Investigate:
     dry_run: Switch = False
     """Profile, print the plan, and stop."""
     rerun: Switch = False
-    """The script may be run many times, whatever it writes."""
+    """The script may be run many times, whatever it does outside its files."""
     apply: Switch = False
     """Write what was accepted: a patch, an environment file, arguments, a preset. Your files are not touched."""
     allow_learning_changes: Switch = False
     """Let --apply also write changes that can change what is learned."""
     seeds: int = 3
     """Seeds for the learning check."""
+    scratch: ScratchChoice = "auto"
+    """Where a script runs: an overlay of your folders, or a copy of the project. What it writes goes away with it."""
+    in_place: Switch = False
+    """Run the script in your own folder, where it overwrites what it writes."""
     resume: str | None = None
     """Go on with an investigation that was interrupted; with --apply, write what a finished one accepted."""
     out: Path | None = None
@@ -50,9 +60,7 @@ class Investigate:
 
 
 def investigate(argv: list[str]) -> int:
-    from hotlap.core import units
-    from hotlap.interventions import knobs
-    from hotlap.investigate import conduct as investigating
+    from hotlap.investigate import conduct
 
     place = argv.index("--") if "--" in argv else len(argv)
     ours, rest = argv[:place], argv[place + 1 :]
@@ -60,88 +68,113 @@ def investigate(argv: list[str]) -> int:
     args = flags.parse(Investigate, "investigate", flags.protected(ours[1:] if module else ours))
     command = shlex.join([*(["-m"] if module else []), *shlex.split(args.what.strip()), *rest])
     if args.resume:
-        budget = _budget(args.budget) if args.budget else None
-        run, side, settings = investigating.resume(args.resume, targets.side, args.rerun, budget)
+        run, variant, settings = _resume(args, command)
     else:
-        if not args.what:
-            raise UsageError("name what to investigate: hotlap investigate train.py")
-        budget = _budget(args.budget or "10m")
-        if args.seeds < 1:
-            raise UsageError("--seeds must be more than 0")
-        side = targets.side(command)
-        for _, knob, values in map(knobs.parse, args.knob):
-            for value in values if side.system else ():
-                targets.setting(command, knob.flag, value)
-        settings = investigating.Settings(
-            budget, tuple(args.knob), args.rerun, args.allow_learning_changes, args.seeds, args.dry_run
-        )
-        run = investigating.begin(side, command, settings, args.out)
+        run, variant, settings = _begin(args, command)
     with bar() as progress:
-        task = progress.add_task(f"investigate {side.target}", total=settings.budget)
+        task = progress.add_task(f"investigate {variant.target.name}", total=settings.budget)
 
-        def report(what: str, spent: float) -> None:
+        def on_progress(what: str, spent: float) -> None:
             progress.update(task, description=what[:60], completed=min(spent, settings.budget))
             if not progress.console.is_terminal:
-                err.print(f"{units.seconds(spent)}: {what}", highlight=False)
+                say(f"{units.seconds(spent)}: {what}")
 
-        def listed(hypotheses: list[dict[str, Any]]) -> None:
-            """Every intervention, before it runs."""
-            for h in hypotheses:
-                what, gain = h["intervention"], h["projected"]
-                words = f"planned: {h['cause']}: {what['title']}"
-                words += f", projected {gain['speedup']:.2f}x" if gain else ""
-                words += (
-                    " (may change learning)" * what["changes_learning"] + " (shows the most a fix could give)" * what["bound"]
-                )
-                err.print(words, highlight=False, soft_wrap=True)
-
-        run = investigating.investigate(run, side, settings, report, listed)
-    written = _apply(run, side, args) if args.apply else []
+        run = conduct.investigate(run, variant, settings, on_progress, _list_plan)
+    written = _apply(run, variant, args) if args.apply else []
     return _show(run, args.json, written)
 
 
-def _budget(text: str) -> float:
-    from hotlap.core import units
+def _begin(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
+    from hotlap.interventions import knobs
+    from hotlap.investigate import conduct
 
+    if not args.what:
+        raise UsageError("name what to investigate: hotlap investigate train.py")
+    if args.seeds < 1:
+        raise UsageError("--seeds must be more than 0")
+    variant = words.variant(command)
+    for _, knob, values in map(knobs.parse, args.knob):
+        for value in values if isinstance(variant.target, System) else ():
+            words.setting(command, knob.flag, value)
+    settings = Settings(
+        budget=_seconds(args.budget or "10m"),
+        knobs=tuple(args.knob),
+        rerun=args.rerun,
+        allow_learning=args.allow_learning_changes,
+        seeds=args.seeds,
+        dry=args.dry_run,
+        scratch=scratch_of(args),
+    )
+    return conduct.begin(variant, secrets.masked_command(command), settings, args.out), variant, settings
+
+
+def _resume(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
+    from hotlap.investigate import conduct
+
+    run = conduct.reopen(args.resume or "", args.rerun, _seconds(args.budget) if args.budget else None)
+    saved = run.header.investigation.command
+    if secrets.has_mask(saved) and not command:
+        raise UsageError(f"the record keeps no secrets: name the target once more, as in {saved}")
+    return run, words.variant(command or saved), run.header.investigation.settings
+
+
+def _seconds(text: str) -> float:
     seconds = units.parse(text, "seconds")
     if seconds <= 0:
         raise UsageError("--budget must be more than 0")
     return seconds
 
 
-def _apply(run: Run, side: Any, args: Investigate) -> list[Path]:
+def _list_plan(hypotheses: Sequence[Hypothesis]) -> None:
+    """Every intervention, before it runs."""
+    for hypothesis in hypotheses:
+        intervention = hypothesis.intervention
+        assert intervention is not None
+        words = f"planned: {hypothesis.cause}: {intervention.title}"
+        words += f", projected {hypothesis.projected.speedup:.2f}x" if hypothesis.projected else ""
+        words += " (may change learning)" * intervention.changes_learning
+        words += " (an upper bound on what a fix can give)" * intervention.upper_bound
+        say(words)
+
+
+def _apply(run: Run, variant: Variant, args: Investigate) -> list[Path]:
     """Write what can be taken over into the run's folder."""
-    from hotlap.investigate.conduct import Investigation, Settings, files_of
+    from hotlap.investigate.apply import files_of
+    from hotlap.investigate.sources import Sources
 
-    known = Investigation(run, side, Settings())
-    found = files_of(run, known.texts, known.paths, args.allow_learning_changes)
-    for name, text in found.items():
+    sources = Sources(run.path, variant.target).read()
+    files = files_of(run.header.investigation, sources, args.allow_learning_changes)
+    for name, text in files.items():
         write_atomically(run.path / name, text)
-    return [run.path / name for name in found]
+    return [run.path / name for name in files]
 
 
-def _how(path: Path) -> str:
+def _how_to_use(path: Path) -> str:
     """How to take over what was written."""
-    if path.name != "hotlap.patch":
-        words = {
-            "hotlap.todo": path.read_text().strip(),
-            "hotlap.env": f"source {path}",
-            "hotlap.arguments": f"add to the command line: {path.read_text().strip()}",
-        }
-        return words.get(path.name, f"settings: {path}")
-    files = [line.removeprefix("--- a/") for line in path.read_text().splitlines() if line.startswith("--- a/")]
-    return f"patch {files[0]} {path}" if len(files) == 1 else f"patch -p1 < {path}"
+    from hotlap.investigate import apply
+
+    text = path.read_text().strip()
+    if path.name == apply.PATCH:
+        changed = [line.removeprefix("--- a/") for line in text.splitlines() if line.startswith("--- a/")]
+        return shlex.join(["patch", changed[0], str(path)]) if len(changed) == 1 else f"patch -p1 < {shlex.quote(str(path))}"
+    how = {
+        apply.BY_HAND: text,
+        apply.ENVIRONMENT: f"source {shlex.quote(str(path))}",
+        apply.ARGUMENTS: f"add to the command line: {text}",
+    }
+    return how.get(path.name, f"settings: {path}")
 
 
 def _show(run: Run, as_json: bool, written: list[Path]) -> int:
-    from hotlap.report import investigation, terminal
+    from hotlap.report.investigation import report_of
+    from hotlap.report.show import show_report
 
-    doc = investigation.document(run) | {"written": [str(path) for path in written]}
+    report = report_of(run)
     if as_json:
-        print_json(doc)
+        print_json(report, written=[str(path) for path in written])
     else:
-        terminal.render(investigation.headline(doc), investigation.sections(doc), terminal.Output())
+        show_report(report)
         for path in written:
-            print(f"\n{_how(path)}")
-        print(f"\nas a page: hotlap report {doc['run']} --format html")
-    return {"interrupted": 130, "failed": 1}.get(doc["status"], 0)
+            print(f"\n{_how_to_use(path)}")
+        print(f"\nas a page: hotlap report {shlex.quote(str(run.path))} --format html")
+    return EXIT_CODES.get(run.status, 0)

@@ -11,40 +11,41 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from hotlap.core.text import printable
+from hotlap.record import codec
+from hotlap.record.header import Status
 from hotlap.record.run import write_atomically
 
 Switch = tyro.conf.FlagCreatePairsOff[bool]
 err = Console(stderr=True)
 
+EXIT_CODES = {Status.INTERRUPTED: 130, Status.FAILED: 1}
+
 
 @contextmanager
 def bar(*extra: Any) -> Iterator[Progress]:
     """A progress bar on stderr that goes away."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), *extra)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=None), *extra)
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=True) as progress:
         yield progress
 
 
-def show(doc: dict[str, Any], as_json: bool, breakdown: bool, only: tuple[str, ...] = ()) -> None:
-    """A run's document, as JSON or as tables; `only` those tables."""
-    if as_json:
-        print_json(doc)
-        return
-    from hotlap.report import sections as content
-    from hotlap.report import terminal
-
-    sections = content.sections(doc, breakdown)
-    if only:
-        sections = [s for s in sections if isinstance(s, content.Notes) or getattr(s, "title", "") in only]
-    terminal.render(content.headline(doc), sections, terminal.Output())
+def say(message: str) -> None:
+    """A line on stderr, whatever is in it."""
+    err.print(printable(message), markup=False, highlight=False, soft_wrap=True)
 
 
-def print_json(doc: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(doc, indent=2) + "\n")
+def print_json(noun: Any, **more: Any) -> None:
+    """One JSON document on stdout: a noun, and what else the verb has to tell."""
+    sys.stdout.write(json.dumps({**codec.to_json(noun), **codec.to_json(more)}, indent=2) + "\n")
+
+
+def print_path(label: str, path: Path | str) -> None:
+    print(f"{label}: {printable(str(path))}")
 
 
 def write(path: Path, text: str) -> int:
     """Write a report to a file and say where."""
     write_atomically(path, text)
-    print(path)
+    print(printable(str(path)))
     return 0

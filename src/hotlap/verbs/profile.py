@@ -1,5 +1,6 @@
 """hotlap profile."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -7,9 +8,12 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from hotlap.core.errors import UsageError
+from hotlap.launch.options import ProfileOptions
+from hotlap.record.limits import Limit
 from hotlap.record.run import Run
-from hotlap.target import flags
-from hotlap.verbs.output import Switch, bar, show
+from hotlap.target.target import Script, Variant
+from hotlap.verbs import flags
+from hotlap.verbs.output import EXIT_CODES, Switch, bar, print_json
 
 
 @dataclass(frozen=True)
@@ -55,17 +59,14 @@ class Profile:
     """Print one JSON document."""
 
 
-def _options(args: Any) -> Any:
-    from hotlap.launch.system import Options
-    from hotlap.record.limits import Target
-
+def _options(args: Profile) -> ProfileOptions:
     for text in args.target:
-        Target.parse(text)
+        Limit.parse(text)
     if args.iterations < 1 or args.warmup < 0 or (args.seconds is not None and args.seconds <= 0):
         raise UsageError("--iterations must be at least 1, --warmup at least 0, --seconds more than 0")
     if args.env_only and (args.modules or args.detailed):
         raise UsageError("--env-only runs no network: leave out --modules and --detailed")
-    return Options(
+    return ProfileOptions(
         iterations=args.iterations,
         warmup=args.warmup,
         seconds=args.seconds,
@@ -79,24 +80,26 @@ def _options(args: Any) -> Any:
 
 
 def profile(args: Any) -> int:
+    """Profile a system. The fields of its config are flags too: `args.config`."""
     from hotlap.launch.system import profile as run_profile
+    from hotlap.systems import configs
 
     options = _options(args)
     with bar() as progress:
         task = progress.add_task(f"profile {args.what}", total=None)
 
-        def report(what: str, done: int, total: int) -> None:
+        def on_progress(what: str, done: int, total: int) -> None:
             progress.update(task, description=f"profile {args.what}: {what}", completed=done, total=total or None)
 
-        run = run_profile(
-            flags.system(args.what, args.algo), flags.checked(args.config), options, out=args.out, on_progress=report
-        )
+        system, config = configs.system(args.what, args.algo), configs.checked(args.config)
+        run = run_profile(system, config, options, out=args.out, on_progress=on_progress)
     missed = _show_profile(run, args)
-    return 130 if run.header["status"] == "interrupted" else missed
+    return EXIT_CODES.get(run.header.status, missed)
 
 
 def profile_script(argv: list[str]) -> int:
-    from hotlap.launch.script import profile_script as run_script
+    """Profile a script, in place: the user starts it as it would run without hotlap."""
+    from hotlap.launch.profile import profile_script as run_script
 
     place = argv.index("--") if "--" in argv else len(argv)
     ours, script_arguments = argv[:place], argv[place + 1 :]
@@ -105,17 +108,21 @@ def profile_script(argv: list[str]) -> int:
     unused = [f"--{name.replace('_', '-')}" for name in ("modules", "detailed", "env_only", "ranges") if getattr(args, name)]
     if unused:
         raise UsageError(f"{', '.join(unused)}: only for systems, not for scripts")
-    run, code = run_script(args.what, script_arguments, _options(args), module, args.out, quiet=args.json)
+    script = Script(args.what, module, tuple(script_arguments))
+    run, code = run_script(Variant(script.name, script), _options(args), args.out, quiet=args.json)
     missed = _show_profile(run, args)
     return code or missed
 
 
-def _show_profile(run: Run, args: Any) -> int:
+def _show_profile(run: Run, args: Profile) -> int:
     """Print a profile; 1 if it missed a target."""
-    from hotlap.record.summary import document
+    from hotlap.record.summary import profile_of
+    from hotlap.report.show import show_run
 
-    doc = document(run)
-    show(doc, args.json, args.breakdown)
-    if not args.json:
-        print(f"\nas a page: hotlap report {run.path} --format html")
-    return 0 if all(target["passed"] for target in doc["targets"]) else 1
+    measured = profile_of(run)
+    if args.json:
+        print_json(measured)
+    else:
+        show_run(run, args.breakdown)
+        print(f"\nas a page: hotlap report {shlex.quote(str(run.path))} --format html")
+    return 0 if all(limit.passed for limit in measured.targets) else 1

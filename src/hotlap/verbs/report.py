@@ -1,18 +1,16 @@
 """hotlap report."""
 
-import json
 import sys
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
-from rich.console import Console
 
 from hotlap.core.errors import UsageError
+from hotlap.core.text import printable
 from hotlap.record.run import load
-from hotlap.verbs.output import Switch, write
+from hotlap.verbs.output import Switch, say
 
 
 @dataclass(frozen=True)
@@ -24,8 +22,9 @@ class Report:
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = "latest"
     """A run's folder, its id, or "latest"."""
-    format: Literal["terminal", "md", "html", "json", "trace", "speedscope", "tensorboard"] = "terminal"
-    """html, trace (for Perfetto), speedscope and tensorboard are written to files, the others to stdout."""
+    format: str = "terminal"
+    """terminal, md or json, which go to stdout; html, trace (for Perfetto), speedscope or tensorboard, which go to files; or
+    a format of a plugin."""
     breakdown: bool = True
     """Open collect and update into the stages inside them."""
     output: Path | None = None
@@ -35,41 +34,25 @@ class Report:
 
 
 def report(args: Report) -> int:
-    from hotlap.record.summary import document
-    from hotlap.report import comparison, html, investigation, markdown, terminal, trace
-    from hotlap.report import sections as content
-    from hotlap.verbs import compare
+    from hotlap.report import terminal
+    from hotlap.report.formats import TERMINAL, formats
+    from hotlap.report.show import noun_of, report_of
 
+    known = formats()
+    for problem in known.problems:
+        say(problem)
+    name = "json" if args.json else args.format
+    if name not in known.renderers:
+        raise UsageError(f"--format {name}: choose one of {', '.join(known.renderers)}")
+    renderer = known.renderers[name]
     run = load(args.run)
-    kind = "json" if args.json else args.format
-    investigated = investigation.document(run) if run.header["verb"] == "investigate" else None
-    compared = investigated or compare.report_document(run)
-    if compared and kind in ("trace", "speedscope", "tensorboard"):
-        raise UsageError(f"--format {kind}: only for profiles and training runs, not for a {run.header['verb']}")
-    if kind == "trace":
-        return write(args.output or run.path / "trace.json", json.dumps(trace.render(run)))
-    if kind == "speedscope":
-        return write(args.output or run.path / "speedscope.json", json.dumps(trace.speedscope(run)))
-    if kind == "tensorboard":
-        print(trace.tensorboard(run, args.output or run.path / "tensorboard"))
-        return 0
-    if compared:
-        doc, words = compared, investigation if investigated else comparison
-        title, sections = words.headline(doc), words.sections(doc)
+    built = report_of(noun_of(run), run, args.breakdown)
+    if args.output is None and name == TERMINAL:
+        terminal.render(built.title, built.sections, terminal.Output())
+    elif args.output is None and renderer.to_stdout and renderer.render is not None:
+        sys.stdout.write(renderer.render(built))
     else:
-        doc = document(run)
-        title, sections = content.headline(doc), content.sections(doc, args.breakdown)
-    if kind == "terminal" and args.output is None:
-        terminal.render(title, sections, terminal.Output())
-        return 0
-    if kind == "html":
-        return write(args.output or run.path / "report.html", html.render(title, sections))
-    if kind == "terminal":
-        text = StringIO()
-        terminal.render(title, sections, Console(file=text, width=120))
-        return write(args.output, text.getvalue())  # type: ignore[arg-type]
-    text_out = json.dumps(doc, indent=2) + "\n" if kind == "json" else markdown.render(title, sections)
-    if args.output:
-        return write(args.output, text_out)
-    sys.stdout.write(text_out)
+        path = args.output or run.path / f"{renderer.stem}{renderer.suffix}"
+        renderer.write(built, path)
+        print(printable(str(path)))
     return 0

@@ -1,9 +1,9 @@
 """hotlap systems."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from hotlap.verbs.output import Switch, print_json
+from hotlap.report.sections import Cells, Table
+from hotlap.verbs.output import Switch, print_json, say
 
 
 @dataclass(frozen=True)
@@ -19,23 +19,20 @@ class Systems:
 
 def systems(args: Systems) -> int:
     from hotlap.report import terminal
-    from hotlap.report.sections import Table
-    from hotlap.systems import NAMES, load
+    from hotlap.systems import every_system
 
-    found = [load(name) for name in NAMES]
+    listed, problems = every_system()
+    for problem in problems:
+        say(problem)
     if args.json:
-        print_json(
-            {
-                "schema": "hotlap.systems/1",
-                "systems": {s.name: {"summary": s.summary, "algorithm": s.algorithm, "presets": s.preset_notes} for s in found},
-            }
-        )
+        described = {s.name: {"summary": s.summary, "algorithm": s.algorithm, "presets": s.preset_notes} for s in listed}
+        print_json({"schema": "hotlap.systems/1", "systems": described})
         return 0
-    rows: list[Any] = [
-        (s.name if first else "", s.algorithm if first else "", preset, note)
-        for s in found
-        for first, (preset, note) in zip([True] + [False] * len(s.presets), s.preset_notes.items(), strict=False)
-    ]
+    rows: list[Cells] = []
+    for system in listed:
+        for number, (preset, note) in enumerate(system.preset_notes.items()):
+            name, algorithm = ("", "") if number else (system.name, system.algorithm)
+            rows.append((name, algorithm, preset, note))
     table = Table("Systems", ("name", "algorithm", "preset", "what it is"), rows, "hotlap train NAME, hotlap profile NAME")
-    terminal.render("; ".join(f"{s.name}: {s.summary}" for s in found), [table], terminal.Output())
+    terminal.render("; ".join(f"{s.name}: {s.summary}" for s in listed), [table], terminal.Output())
     return 0

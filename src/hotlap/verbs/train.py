@@ -10,9 +10,9 @@ import tyro
 from rich.progress import TextColumn
 
 from hotlap.core.errors import UsageError
+from hotlap.record.header import Status
 from hotlap.record.run import find
-from hotlap.target import flags
-from hotlap.verbs.output import Switch, bar, err, show
+from hotlap.verbs.output import EXIT_CODES, Switch, bar, print_json, say
 
 
 @dataclass(frozen=True)
@@ -49,25 +49,27 @@ class Train:
 
 
 def train(args: Any) -> int:
-    from hotlap.record.summary import document
+    from hotlap.record.summary import profile_of
+    from hotlap.report.show import show_run
+    from hotlap.systems import configs
     from hotlap.train.loop import Options
     from hotlap.train.loop import train as run_training
 
-    system = flags.system(args.target, args.algo or (flags.saved_algorithm(args.resume) if args.resume else None))
-    config = flags.checked(args.config)
+    system = configs.system(args.target, args.algo or (configs.saved_algorithm(args.resume) if args.resume else None))
+    config = configs.checked(args.config)
     if args.wandb and find_spec("wandb") is None:
         raise UsageError("--wandb needs Weights & Biases: pip install wandb")
     started = time.monotonic()
     resume = find(args.resume) if args.resume else None
     if resume and not (resume / "checkpoint.safetensors").exists():
-        err.print(f"{resume} has no checkpoint yet: it begins again", highlight=False)
+        say(f"{resume} has no checkpoint yet: it begins again")
     with bar(TextColumn("{task.fields[shown]}")) as progress:
         task = progress.add_task(f"train {system.name}", total=config.total_steps, shown="")
         last = {"steps": 0.0, "time": time.monotonic()}
 
         def report(shown: dict[str, float]) -> None:
             if "layout" in shown:
-                err.print(f"environments in {shown['layout']}", highlight=False, soft_wrap=True)
+                say(f"environments in {shown['layout']}")
             if "evaluating" in shown:
                 progress.update(task, completed=0, total=None, shown=f"evaluating {shown['evaluating']} episodes")
             if "env_steps" not in shown:
@@ -89,15 +91,17 @@ def train(args: Any) -> int:
         )
     if run is None:  # another process keeps the record
         return 0
-    if run.header["status"] == "interrupted":
-        err.print(f"Stopped. Go on with: hotlap train {system.name} --resume {run.path}", soft_wrap=True)
-    doc = document(run)
-    doc |= {"checkpoint": str(run.path / "checkpoint.safetensors"), "seconds": time.monotonic() - started}
-    show(doc, args.json, breakdown=False, only=("Where the time went", "Throughput", "Evaluation"))
-    if not args.json:
-        evaluating = doc["evaluation_seconds"] or 0.0
+    if run.header.status is Status.INTERRUPTED:
+        say(f"Stopped. Go on with: hotlap train {system.name} --resume {run.path}")
+    profile = profile_of(run)
+    seconds = time.monotonic() - started
+    if args.json:
+        print_json(profile, checkpoint=str(run.path / "checkpoint.safetensors"), seconds=seconds)
+    else:
+        show_run(run, breakdown=False, only=("Where the time went", "Throughput", "Evaluation"))
         print(
-            f"\n{doc['seconds']:.0f} s in all: {doc['iteration_seconds']:.0f} s in iterations (warm-up included), "
-            f"{evaluating:.0f} s evaluating, the rest starting and saving\nrecord: {run.path} (with TensorBoard events)"
+            f"\n{seconds:.0f} s in all: {profile.iteration_seconds:.0f} s in iterations (warm-up included), "
+            f"{profile.evaluation_seconds or 0.0:.0f} s evaluating, the rest starting and saving\n"
+            f"record: {run.path} (with TensorBoard events)"
         )
-    return 130 if run.header["status"] == "interrupted" else 0
+    return EXIT_CODES.get(run.header.status, 0)

@@ -1,8 +1,10 @@
 """The machinery of hooks: packages are hooked once the script has imported them, never before.
 
-A hook is thin: it calls the original with the original arguments and returns what it returned. `generic.py` has the hooks that
-see any script, `adapters.py` what the frameworks need beyond them.
+A hook is thin: it calls the original with the original arguments and returns what it returned. `table.py` says which module
+gets which hooks.
 """
+
+from __future__ import annotations
 
 import functools
 import importlib.abc
@@ -17,13 +19,11 @@ from hotlap.core import stages
 from hotlap.core.paths import WAIT
 from hotlap.probe import core, delays
 from hotlap.probe.events import Events
-from hotlap.probe.timeline import REGION, WAITED, number_of
+from hotlap.probe.kinds import REGION, WAITED, number_of
+from hotlap.probe.notes import note
 
 Around = Callable[[Callable[..., Any]], Callable[..., Any]]
 Patch = Callable[[ModuleType, Events], None]
-
-
-NOTES: list[str] = []  # what the reader of the report should know about the packages that were seen
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -62,10 +62,13 @@ class Finder(importlib.abc.MetaPathFinder):
 
     def _patch(self, module: ModuleType) -> None:
         for patch in self.patches[module.__name__]:
-            try:
-                patch(module, self.events)
-            except Exception as error:  # something else of the same name, or a version that differs: import it all the same
-                NOTES.append(f"{module.__name__} is not as hotlap knows it ({error}), so it is not measured.")
+            self._apply(patch, module)
+
+    def _apply(self, patch: Patch, module: ModuleType) -> None:
+        try:
+            patch(module, self.events)
+        except Exception as error:  # something else of the same name, or a version that differs: import it all the same
+            note(module.__name__, f"{module.__name__} is not as hotlap knows it ({error}), so it is not measured.")
 
 
 def wrap(owner: Any, name: str, around: Around, inherited: bool = False) -> None:
@@ -133,8 +136,8 @@ def as_region(events: Events, path: str) -> Around:
         original = delays.slowed(path, original)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if events.resting and path == stages.EVALUATE and not events.region:
-                return at_rest(*args, **kwargs)
+            if events.paused and path == stages.EVALUATE and not events.region:
+                return while_paused(*args, **kwargs)
             if events.inside or not (begin := events.begin(path)):
                 return original(*args, **kwargs)
             try:
@@ -142,7 +145,7 @@ def as_region(events: Events, path: str) -> Around:
             finally:
                 events.end(REGION, begin, number)
 
-        def at_rest(*args: Any, **kwargs: Any) -> Any:
+        def while_paused(*args: Any, **kwargs: Any) -> Any:
             events.region = path  # steps inside it are no training
             try:
                 return original(*args, **kwargs)

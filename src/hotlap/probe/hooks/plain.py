@@ -1,35 +1,36 @@
-"""Environments that derive from nothing: classes of the user's own with a `step` that returns observation, reward and done.
+"""Environment classes that do not subclass `gym.Env`: user code with a `step` that returns observation, reward and done.
 
-When an optimizer is made, training is about to begin: every class of the user's own modules with a method of such a name and an
+When an optimizer is made, training is about to begin: every class of the user's modules with a method of such a name and an
 action is on trial. What its first call returns decides: an agent or a scheduler returns no transition, and is left alone.
 """
+
+from __future__ import annotations
 
 import functools
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from hotlap.probe.events import EVENTS
+from hotlap.core.paths import STEP_METHODS
+from hotlap.probe.events import EVENTS, Events
+from hotlap.probe.hooks.environments import patch_environments
 from hotlap.probe.hooks.patching import Finder, wrap
 from hotlap.probe.sampler import is_users
 
-STEP_METHODS = ("step", "advance", "tick", "transition")
 _STEPS_OF_OTHERS = ("closure", "epoch", "metrics")  # what optimizers and schedulers are given
 _REPORTED = (3, 4, 5)  # observation, reward, done; and perhaps truncated, or more
 
-Found = Callable[[type, str], None]  # (a class that proves to be an environment, its method that steps)
-_found: list[Found] = []
-_users: dict[str, bool] = {}  # whether a module is the user's own
+OnClass = Callable[[type, str], None]  # (a class that proves to be an environment, its method that steps)
+_listeners: list[OnClass] = []
+_users: dict[str, bool] = {}  # whether a module is user code
 _tried: set[type] = set()
 
 
-def watch(found: Found) -> None:
+def watch(on_class: OnClass) -> None:
     """From now on, tell of each class of environments once it has made its first step."""
-    _found.append(found)
-    if len(_found) > 1:
+    _listeners.append(on_class)
+    if len(_listeners) > 1:
         return
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,6 +44,11 @@ def watch(found: Found) -> None:
         wrap(module.Optimizer, "__init__", around)
 
     Finder(EVENTS, {"torch.optim.optimizer": [patch]}).install()
+
+
+def hook(events: Events) -> None:
+    """See the steps of such classes."""
+    watch(lambda cls, name: patch_environments(cls, events, rows, also=(name,)))
 
 
 def _scan() -> None:
@@ -81,8 +87,8 @@ def _try(cls: Any, name: str) -> None:
             if cls.__dict__.get(name) is on_trial:
                 setattr(cls, name, step)
                 if _is_transition(result):
-                    for found in _found:
-                        found(cls, name)
+                    for on_class in _listeners:
+                        on_class(cls, name)
         return result
 
     setattr(cls, name, on_trial)
@@ -94,14 +100,27 @@ def _is_transition(result: Any) -> bool:
     rewards, dones = (_numbers(part) for part in result[1:3])
     if rewards is None or dones is None or dones.shape not in (rewards.shape, ()):
         return False
-    return bool(np.isin(dones, (0, 1)).all())
+    return all(done in (0, 1) for done in dones.values)
 
 
-def _numbers(value: Any) -> Any:
-    """Numbers as an array; None for anything else."""
+class _Numbers(NamedTuple):
+    shape: tuple[int, ...]
+    values: list[float]
+
+
+def _numbers(value: Any) -> _Numbers | None:
+    """A number, or a row of them in an array, a tensor or a list; None for anything else."""
     with suppress(Exception):  # strange objects must never be the script's trouble
-        found = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
-        return found if found.dtype.kind in "fiub" and found.ndim < 2 and found.size else None
+        if hasattr(value, "tolist"):
+            shape = tuple(value.shape)
+            values = value.tolist() if len(shape) == 1 else [value.tolist()]
+        elif isinstance(value, (list, tuple)):
+            shape = (len(value),)
+            values = [item.tolist() if hasattr(item, "tolist") else item for item in value]
+        else:
+            shape, values = (), [value]
+        if values and len(shape) < 2 and all(isinstance(item, (bool, int, float)) for item in values):
+            return _Numbers(shape, values)
     return None
 
 

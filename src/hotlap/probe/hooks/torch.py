@@ -1,5 +1,7 @@
 """Hooks that see what torch does: modules, gradients, optimizers, copies and reads."""
 
+from __future__ import annotations
+
 import functools
 import importlib
 import sys
@@ -8,13 +10,12 @@ from threading import get_ident
 from types import ModuleType
 from typing import Any
 
-from hotlap.core import stages
 from hotlap.core.paths import BACKWARD as GRADIENTS
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.probe import core, delays
 from hotlap.probe.events import Events
-from hotlap.probe.hooks.patching import as_region, wrap
-from hotlap.probe.timeline import BACKWARD, FORWARD
+from hotlap.probe.hooks.patching import Patch, wrap
+from hotlap.probe.kinds import BACKWARD, FORWARD
 
 
 def patch_torch(torch: ModuleType, events: Events) -> None:
@@ -36,7 +37,6 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
     wrap(torch.Tensor, "backward", around_backward)
     wrap(torch.autograd, "backward", around_backward)
     wrap(torch.autograd, "grad", around_backward)
-    wrap(torch, "save", as_region(events, stages.CHECKPOINT))
     open_steps: list[int] = []
 
     def step_begins(*_: Any) -> None:
@@ -66,7 +66,7 @@ def _patch_modules(torch: ModuleType, events: Events) -> None:
         if isinstance(first, dict):
             first = next(iter(first.values()), None)
         shape = getattr(first, "shape", None)
-        if events.look and shape is not None and hasattr(first, "dtype"):
+        if events.types_wanted and shape is not None and hasattr(first, "dtype"):
             events.types["forward input"] = str(first.dtype).removeprefix("torch.")
         return int(shape[0]) if shape else 0
 
@@ -184,7 +184,10 @@ def _patch_copies(torch: ModuleType, events: Events) -> None:
 
 
 def _like(original: Any, replacement: Any) -> Any:
-    """The replacement under the original's name, for people and for what looks functions up by name."""
+    """The replacement under the original's name, for people and for what finds functions by name."""
     replacement.__name__ = getattr(original, "__name__", "")
     replacement.__doc__ = getattr(original, "__doc__", None)
     return replacement
+
+
+PATCHES: dict[str, Patch] = {"torch": patch_torch}

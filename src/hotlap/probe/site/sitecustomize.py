@@ -3,6 +3,8 @@
 A `sitecustomize` of the user's own, which this one hides, runs as it would have.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -18,8 +20,19 @@ def _run_the_hidden_one() -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
+def _command_line() -> str:
+    """How this process was started. Python 3.9 does not tell yet."""
+    if hasattr(sys, "orig_argv"):
+        return " ".join(sys.orig_argv)  # novermin
+    try:
+        with open("/proc/self/cmdline", "rb") as file:  # noqa: PTH123
+            return file.read().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
 _run_the_hidden_one()
-_command = " ".join(sys.orig_argv)
+_command = _command_line()
 _is_service = "resource_tracker" in _command or ("/ray/" in _command and "default_worker" not in _command)
 if ({"HOTLAP_PROBE", "HOTLAP_DELAY", "HOTLAP_INTERVENE"} & os.environ.keys()) and not _is_service:
     try:

@@ -1,0 +1,177 @@
+"""The recipe's numbers: minibatch size, updates per step, width of the network. Their fixes can change what is learned."""
+
+from collections.abc import Callable
+
+from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.evidence import Evidence
+from hotlap.causes.remedy import Context, config, edited_file, turned
+from hotlap.causes.stacks import StackSample
+from hotlap.core import stages, units
+from hotlap.core.paths import LOSS
+from hotlap.interventions import rewrite
+from hotlap.interventions.intervention import Intervention
+from hotlap.interventions.knobs import find
+from hotlap.record.finding import Finding
+from hotlap.record.observed import Net
+
+GOOD_BATCH = 256  # rows from which calling an operation of a small network costs little beside computing it
+WIDE = 512  # units from which a layer is called wide
+
+
+def tiny_minibatch(e: Evidence) -> Suspicion | None:
+    """Minibatches below 150 rows, whose updates take most of the time, of which arithmetic needs little."""
+    batch, share = e.minibatch, e.update_share
+    if not e.is_on_policy or not 0 < batch < 0.6 * GOOD_BATCH or share < 0.25 or not e.env_steps or not e.updates:
+        return None
+    compute = e.compute_share()
+    overhead = 0.9 if compute is None else max(0.0, 1 - compute)
+    times = min(GOOD_BATCH / batch, 16.0)
+    part = overhead * (1 - 1 / times)
+    most = share * part
+    saved = Saved(most * 0.95, most * 0.5, most + 0.15 * (1 - most))
+    if saved.value < 0.1 or overhead < 0.4:
+        return None
+    each = e.inclusive_share(stages.UPDATE) * e.wall / e.updates
+    arithmetic = f"; its arithmetic needs {units.share(compute)} of that" if compute is not None else ""
+    evidence = (
+        f"{e.updates / e.env_steps:.2g} updates per environment step, on {batch:.0f} rows each, take {units.share(share)}.",
+        f"One update takes {units.seconds(each)}{arithmetic}: overhead, not the network ({e.parameters:,} parameters).",
+    )
+    return Suspicion(LOSS, evidence, saved, parameters={"minibatch": batch, "times": times})
+
+
+def larger_minibatch(c: Context, f: Finding) -> list[Intervention]:
+    old, times = f.parameters.get("minibatch", 0.0), f.parameters.get("times", 4.0)
+    if not old:
+        return []
+    number = find(c.knobs, r"^(num|n)_?mini_?batch")
+    if number and (number.default or "").isdecimal():  # so many minibatches: fewer are larger
+        return [turned(number, max(1, int(number.default or 1) // round(times)), number.default or "")]
+    return c.scaled(r"^(?!num_|n_)\w*(mini_?batch|batch_?size)", round(old), _power(old * times))
+
+
+def _power(value: float) -> int:
+    """The next power of two."""
+    return 1 << max(0, round(value) - 1).bit_length()
+
+
+TINY_MINIBATCH = Cause(
+    id="tiny-minibatch",
+    title="minibatches are so small that calling the operations takes longer than computing them",
+    fix="larger minibatches (adjust the learning rate)",
+    rule=tiny_minibatch,
+    confirm="larger minibatches",
+    remedies=larger_minibatch,
+    sources=("S0",),
+    changes_learning=True,
+    explains=("oversized-net", "launch-bound", "per-param-loops"),
+)
+
+
+def utd(e: Evidence) -> Suspicion | None:
+    """Three updates or more after each choice of actions, off-policy, and they take most of the time."""
+    share = e.update_share
+    if e.is_on_policy or not e.act_calls or share < 0.5:
+        return None
+    per_call, per_step = e.updates / e.act_calls, e.updates / e.env_steps if e.env_steps else 0.0
+    if per_call < 3:
+        return None
+    times = 8.0 if per_call >= 8 else 4.0 if per_call >= 4 else 2.0
+    part = 1 - 1 / times
+    evidence = (
+        f"{per_call:.3g} updates after each choice of actions, {per_step:.2g} per environment step; they take "
+        f"{units.share(share)} of the time. Each transition is used {per_step * e.minibatch:.0f} times."
+    )
+    saved = Saved(share * part, share * 0.6, share * min(part * 1.08, 1.0))
+    return Suspicion(stages.UPDATE, (evidence,), saved, parameters={"per_call": per_call, "times": times})
+
+
+def fewer_updates(c: Context, f: Finding) -> list[Intervention]:
+    times = int(f.parameters.get("times", 4))
+    title = f"{times} times fewer updates"
+    knob = find(c.knobs, r"updates?_per|gradient_steps|utd|replay_ratio|num_updates|train_iters")
+    if knob and (knob.default or "").isdecimal():
+        return [turned(knob, max(1, int(knob.default or 1) // times), knob.default or "")]
+    for file, code in c.codes.items():
+        for line in _learning_lines(c.evidence, file):
+            if edits := rewrite.fewer_rounds(code, line, times):
+                return [edited_file(title, file, edits, changes_learning=True)]
+    fewer = lambda old: f"max(1, {old} // {times})"  # noqa: E731
+    per_call = f.parameters.get("per_call", 0.0)
+    return c.edited_all(
+        title, lambda code: rewrite.number(code, r"gradient_steps|updates_per", per_call, fewer), changes_learning=True
+    )
+
+
+def _learning_lines(e: Evidence, file: str) -> list[int]:
+    """Lines of a file that learning passes through and environments do not, the innermost first."""
+
+    def depths(test: Callable[[StackSample], bool]) -> dict[int, int]:
+        deepest: dict[int, int] = {}
+        for stack in e.stack_samples:
+            if test(stack):
+                for depth, frame in enumerate(stack.frames):
+                    if frame.user and frame.file == file:
+                        deepest[frame.line] = max(deepest.get(frame.line, 0), depth)
+        return deepest
+
+    learning = depths(lambda stack: stack.stage.startswith((stages.UPDATE, stages.SAMPLE)))
+    collecting = depths(lambda stack: stack.stage.startswith(stages.COLLECT))
+    return sorted((line for line in learning if line not in collecting), key=lambda line: -learning[line])
+
+
+UTD = Cause(
+    id="utd-high",
+    title="there are very many gradient steps for each step of experience",
+    fix="fewer updates per step, with larger batches",
+    rule=utd,
+    confirm="fewer updates",
+    remedies=fewer_updates,
+    sources=("MyoHub/myosuite#296", "S3"),
+    changes_learning=True,
+    explains=("tiny-minibatch", "oversized-net"),
+)
+
+
+def oversized(e: Evidence) -> Suspicion | None:
+    """A layer of 512 units or more, four times wider than its inputs, with learning bound by arithmetic."""
+    wide = [net for net in e.nets if _is_wide(net)]
+    share, compute = e.network_share, e.compute_share()
+    if not wide or share < 0.3 or (compute is not None and compute < 0.1):
+        return None
+    net = max(wide, key=lambda net: net.parameters)
+    arithmetic = f", {units.share(compute)} of an update's time is arithmetic." if compute is not None else "."
+    evidence = (
+        f"{net.parameters:,} parameters, {net.widest} units wide, for {net.inputs} inputs; learning and acting take "
+        f"{units.share(share)} of the time{arithmetic}"
+    )
+    return Suspicion(LOSS, (evidence,), Saved(0.8 * share, 0.4 * share, 0.97 * share))
+
+
+def _is_wide(net: Net) -> bool:
+    return bool(net.inputs) and (net.widest or 0) >= WIDE and (net.widest or 0) > 4 * max(net.inputs or 0, 32)
+
+
+def narrower(c: Context, f: Finding) -> list[Intervention]:
+    widest = max((net.widest for net in c.evidence.nets if net.widest), default=0)
+    if not widest:
+        return []
+    new = max(64, widest // 8)
+    if c.evidence.is_system:
+        layers = [min(units, new) for units in c.evidence.config.get("hidden", [])]
+        return [config(f"layers of {layers} units", changes_learning=True, hidden=layers)] if layers else []
+    return c.scaled(r"hidden|width|units|net_arch|dim", widest, new)
+
+
+OVERSIZED = Cause(
+    id="oversized-net",
+    title="the network is far wider than its task needs",
+    fix="a narrower network",
+    rule=oversized,
+    confirm="an eighth of the width",
+    remedies=narrower,
+    sources=("S0",),
+    changes_learning=True,
+)
+
+CAUSES = (TINY_MINIBATCH, UTD, OVERSIZED)

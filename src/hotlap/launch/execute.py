@@ -1,0 +1,37 @@
+"""Run a script as Python would."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from pathlib import Path
+
+from hotlap.probe.recorder import StopProfiling
+from hotlap.target.target import Script
+
+
+def execute(script: Script) -> tuple[int, str | None]:
+    """The script's exit code, and its error if it raised one. `sys.argv` is the caller's business."""
+    try:
+        if script.module:
+            sys.path[0] = str(Path.cwd())
+            runpy.run_module(script.path, run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = str(Path(script.path).resolve().parent)
+            runpy.run_path(script.path, run_name="__main__")
+    except StopProfiling:
+        return 0, None
+    except SystemExit as stop:
+        if isinstance(stop.code, str):
+            print(stop.code, file=sys.stderr)
+        return (stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1), None
+    except KeyboardInterrupt:
+        return 130, None
+    except BaseException as error:
+        frames = error.__traceback__
+        while frames and ("runpy" in (file := frames.tb_frame.f_code.co_filename) or file == __file__):
+            frames = frames.tb_next
+        traceback.print_exception(type(error), error, frames)
+        return 1, f"{type(error).__name__}: {error}"
+    return 0, None

@@ -1,0 +1,25 @@
+"""What a profile should measure, of a system or of a script."""
+
+from dataclasses import dataclass
+
+from hotlap.probe.options import ProbeOptions
+
+
+@dataclass(frozen=True)
+class ProfileOptions:
+    iterations: int = 10
+    warmup: int = 2
+    seconds: float | None = None
+    env_only: bool = False
+    modules: bool = False
+    detailed: bool = False
+    targets: tuple[str, ...] = ()
+    ranges: str | None = None
+    sampler: bool = True
+    period: float = 0.025  # seconds between two stack samples, of scripts
+    pause: float = 2.0  # after each measured window of a script, hooks pause for this many times its length
+
+    @property
+    def of_probe(self) -> ProbeOptions:
+        """The part that concerns scripts."""
+        return ProbeOptions(self.iterations, self.warmup, self.seconds, self.sampler, self.period, self.pause)

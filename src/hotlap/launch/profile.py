@@ -1,0 +1,116 @@
+"""Profile a target: a user's script, unchanged, in a process of its own; a system in this one, where its progress is shown."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hotlap.core.errors import TargetFailed, UsageError
+from hotlap.core.secrets import masked
+from hotlap.launch import changes
+from hotlap.launch.copying import projects_of
+from hotlap.launch.launcher import Child, Start
+from hotlap.launch.options import ProfileOptions
+from hotlap.launch.scratch import ScratchKind
+from hotlap.launch.spec import ProfileSettings
+from hotlap.probe.cost import event_cost
+from hotlap.probe.frameworks.plugins import plugin_variable
+from hotlap.record.header import Setup, Status, Verb
+from hotlap.record.machine import this_machine
+from hotlap.record.observed import Observed, read_outcome
+from hotlap.record.run import Run, load
+from hotlap.target.target import Script, System, Variant
+
+_INTERRUPTED = (130, -signal.SIGINT)
+
+
+def profile(variant: Variant, options: ProfileOptions, folder: Path, scratch: ScratchKind | str = ScratchKind.AUTO) -> Run:
+    """Profile a variant in a scratch, beside other experiments; what it prints goes to a log beside the record."""
+    if isinstance(variant.target, System):
+        from hotlap import systems
+        from hotlap.launch.system import profile as profile_system
+        from hotlap.systems.configs import checked, config_from
+
+        system = systems.load(variant.target.name, variant.target.algorithm)
+        return profile_system(system, checked(config_from(system, variant.target.config)), options, out=folder)
+    return profile_script(variant, options, folder, scratch=ScratchKind(scratch), log=Path(f"{folder}.log"))[0]
+
+
+def profile_script(
+    variant: Variant,
+    options: ProfileOptions,
+    out: Path | None = None,
+    scratch: ScratchKind = ScratchKind.IN_PLACE,
+    quiet: bool = False,
+    log: Path | None = None,
+) -> tuple[Run, int]:
+    """Run a script under the probe; its record and its exit code.
+
+    `quiet` sends its stdout to stderr; a `log` gets all that it prints.
+    """
+    script = variant.target
+    if not isinstance(script, Script):
+        raise TypeError("a system is profiled by launch/system.py")
+    if not script.module and not Path(script.path).is_file():
+        raise UsageError(f"no script {script.path!r}")
+    run = create_run(script.name, {"script": script.name, "arguments": masked(script.arguments)}, out, options.targets)
+    start = Start(
+        variant=replace(variant, environment={**plugin_variable(), **variant.environment}),
+        settings=ProfileSettings(str(run.path.resolve()), options.of_probe),
+        folder=run.path,
+        scratch=scratch,
+        log=log,
+        stdout=sys.stderr if quiet else None,
+        is_interactive=log is None,
+    )
+    run.update(setup=replace(run.header.setup, containment=start.containment.value, scratch=start.scratch_kind.value))
+    folders = projects_of(None if script.module else Path(script.path), Path.cwd())
+    before = changes.snapshot(folders, run.path.resolve()) if start.scratch_kind is ScratchKind.IN_PLACE else {}
+    try:
+        code = _run(start)
+    except TargetFailed as failure:
+        run.finish(Status.FAILED, error=str(failure))
+        return run, 1
+    run = load(run.path)
+    _finish(run, code, changes.files_changed(before, folders))
+    return run, 1 if code < 0 else code  # a signal's number is no exit code
+
+
+def _run(start: Start) -> int:
+    """The script's exit code. A Ctrl-C in a terminal reaches the script too; one that reached only us is passed on."""
+    with Child(start) as child:
+        earlier = signal.signal(signal.SIGTERM, lambda *_: child.signal(signal.SIGTERM))
+        try:
+            code = child.wait()
+        except KeyboardInterrupt:
+            code = child.wait(2.0)
+            if code is None:
+                child.signal(signal.SIGINT)
+                code = child.wait()
+        finally:
+            signal.signal(signal.SIGTERM, earlier)
+    return 1 if code is None else code
+
+
+def _finish(run: Run, code: int, files: tuple[str, ...]) -> None:
+    outcome = read_outcome(run.path)
+    if outcome is None:
+        status = Status.INTERRUPTED if code in _INTERRUPTED else Status.FAILED
+        run.finish(status, error=f"the script ended with exit code {code}", observed=Observed(files_changed=files))
+        return
+    observed = replace(outcome.observed, files_changed=files)
+    run.finish(Status(outcome.status), error=outcome.error, exit_code=outcome.exit_code, observed=observed)
+
+
+def create_run(name: str, config: dict[str, Any], out: Path | None, targets: Sequence[str] = ()) -> Run:
+    """The record of something that hotlap did not write."""
+    return Run.create(
+        Verb.PROFILE,
+        name,
+        config,
+        this_machine(),
+        out,
+        setup=Setup(gpu_timing="kernels of one window, by torch's profiler", stage_cost=event_cost(), targets=tuple(targets)),
+    )

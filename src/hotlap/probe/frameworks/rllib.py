@@ -1,0 +1,74 @@
+"""RLlib. Its environments are Gymnasium's; how many steps there were, it knows best itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from hotlap.core import stages
+from hotlap.core.paths import STORE, TARGET
+from hotlap.probe.events import Events
+from hotlap.probe.framework import Framework
+from hotlap.probe.hooks.patching import wrap
+
+
+def _count_runner(module: ModuleType, events: Events) -> None:
+    """A vector step in which an environment begins anew is no step of it: what was sampled says how many there were."""
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            events.phase(stages.COLLECT)
+            counting, events.counting = events.counting, False
+            try:
+                episodes = original(*args, **kwargs)
+            finally:
+                events.counting = counting
+            if events.active and counting:
+                events.count_steps(sum(len(episode) for episode in episodes))
+            return episodes
+
+        return call
+
+    events.cannot_pause = True
+    wrap(module.SingleAgentEnvRunner, "sample", around)
+
+
+def _count_remote(module: ModuleType, events: Events) -> None:
+    """What remote runners sampled is counted when the driver gets it."""
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before = events.env_steps
+            result = original(*args, **kwargs)
+            if events.active and kwargs.get("_return_metrics"):
+                sampled = sum(int(metrics["num_env_steps_sampled"]) for metrics in result[1])
+                events.count_steps(max(0, sampled - (events.env_steps - before)))
+            return result
+
+        return call
+
+    wrap(module, "synchronous_parallel_sample", around)
+
+
+FRAMEWORK = Framework(
+    "ray",
+    ("2.60", "2.61"),
+    regions={
+        "ray.rllib.connectors.learner.general_advantage_estimation:GeneralAdvantageEstimation.__call__": stages.ADVANTAGE,
+        "ray.rllib.utils.replay_buffers.base:ReplayBufferInterface.add": STORE,
+        "ray.rllib.utils.replay_buffers.base:ReplayBufferInterface.sample": stages.SAMPLE,
+        "ray.rllib.core.learner.learner:Learner.after_gradient_based_update": TARGET,
+        "ray.rllib.env.env_runner_group:EnvRunnerGroup.sync_weights": stages.COLLECT,
+        "ray.rllib.utils.metrics.metrics_logger:MetricsLogger.reduce": stages.LOG,
+        "ray.rllib.utils.metrics.metrics_logger:MetricsLogger.aggregate": stages.LOG,
+        "ray.rllib.algorithms.algorithm:Algorithm.log_result": stages.LOG,
+        "ray.rllib.algorithms.algorithm:Algorithm.evaluate": stages.EVALUATE,
+        "ray.rllib.algorithms.algorithm:Algorithm.save_checkpoint": stages.CHECKPOINT,
+    },
+    phases={"ray.rllib.core.learner.learner_group:LearnerGroup.update": stages.UPDATE},
+    extra={
+        "ray.rllib.env.single_agent_env_runner": _count_runner,
+        "ray.rllib.execution.rollout_ops": _count_remote,
+    },
+)

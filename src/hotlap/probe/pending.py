@@ -1,0 +1,42 @@
+"""Time whose stage is not known yet: the next anchor, an environment step or a backward pass, says what it was."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from hotlap.core import stages
+from hotlap.core.paths import ACT, LOSS, STORE
+from hotlap.core.paths import OPTIMIZER as OPTIMIZE
+
+AFTER_ENV, PASS, GRADIENT_PASS, AFTER_UPDATE, AFTER_BACKWARD, IN_PHASE, START = range(7)
+BEFORE_ENV = (STORE, ACT, ACT, "", OPTIMIZE, "", "")  # what pending time was, by its kind
+BEFORE_BACKWARD = (stages.SAMPLE, LOSS, LOSS, stages.SAMPLE, LOSS, "", "")
+
+
+class Moment:
+    """When a stack sample was taken. Its name is the stage of that time, once that is known."""
+
+    __slots__ = ("time", "what")
+
+    def __init__(self, time: int) -> None:
+        self.time = time
+        self.what: Pending | str = ""
+
+    def __str__(self) -> str:
+        return self.what if isinstance(self.what, str) else self.what.path
+
+
+class Pending:
+    __slots__ = ("copying", "counts", "kind", "path", "rows", "settled", "time")
+
+    def __init__(self, kind: int, rows: int = 0, path: str = "") -> None:
+        self.kind = kind
+        self.rows = rows  # of a forward pass
+        self.path = path  # of a phase; of anything, once it is settled
+        self.settled = False
+        self.time = self.copying = 0
+        self.counts: defaultdict[str, float] | None = None
+
+    def note(self, what: str, number: float) -> None:
+        self.counts = self.counts or defaultdict(float)
+        self.counts[what] += number

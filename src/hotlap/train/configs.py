@@ -1,0 +1,172 @@
+"""The configs of the trainers: plain dataclasses, whose field docstrings are the help of `hotlap train`. No torch here."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Common:
+    num_envs: int = 8
+    """Environments stepped together; of several processes (torchrun), of all of them."""
+    turbo: bool = False
+    """Run the compiled kernel of the environment; off: Python, with the same results."""
+    env_threads: int = 1
+    """Threads that step the environments' kernel."""
+    workers: int = -1
+    """Processes that step environments in Python; 0: this one, -1: as many as measure fastest. The results are the same."""
+    env_timeout: float = 60.0
+    """Seconds without an answer after which a worker is called hung."""
+    total_steps: int = 200_000
+    """Environment steps to train for."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    gamma: float = 0.99
+    """Discount per step."""
+    grad_clip: float = 0.5
+    """Largest norm of the gradient."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Units of the hidden layers."""
+    device: str = "cpu"
+    """Where to train: cpu, cuda or cuda:0."""
+    torch_threads: int = 1
+    """Threads that torch uses on the CPU; small networks are fastest with one."""
+    seed: int = 0
+    """Same seed, same machine: same numbers."""
+
+
+ONES = ("num_envs", "env_threads", "total_steps", "torch_threads")
+ZEROS = ("learning_rate", "grad_clip", "seed")
+
+
+def check(
+    config: Any,
+    ones: tuple[str, ...] = (),
+    zeros: tuple[str, ...] = (),
+    fractions: tuple[str, ...] = (),
+    words: dict[str, tuple[str, ...]] | None = None,
+) -> None:
+    """Refuse values that cannot work: below 1, below 0, outside 0 to 1, or none of some words."""
+    for name, least in (dict.fromkeys((*ONES, *ones), 1) | dict.fromkeys((*ZEROS, *zeros), 0) | {"workers": -1}).items():
+        if not least <= getattr(config, name) < float("inf"):  # false for nan too
+            raise ValueError(f"{_flag(name)} must be at least {least}, not {getattr(config, name)}")
+    for name in ("gamma", *fractions):
+        if not 0 <= getattr(config, name) <= 1:
+            raise ValueError(f"{_flag(name)} must be from 0 to 1, not {getattr(config, name)}")
+    for name, known in (words or {}).items():
+        if getattr(config, name) not in known:
+            raise ValueError(f"{_flag(name)} must be one of {', '.join(known)}, not {getattr(config, name)!r}")
+    if not config.hidden or min(config.hidden) < 1:
+        raise ValueError("hidden must be one or more layers of at least 1 unit")
+    if not config.env_timeout > 0:
+        raise ValueError(f"env-timeout must be above 0, not {config.env_timeout}")
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
+
+
+@dataclass(frozen=True)
+class DQNConfig(Common):
+    num_envs: int = 256
+    turbo: bool = True
+    total_steps: int = 1_000_000
+    grad_clip: float = 1.0
+    hidden: tuple[int, ...] = (128, 128)
+    iteration_steps: int = 64
+    """Vector steps per iteration, the unit that is measured and logged."""
+    updates_per_step: float = 64.0
+    """Updates per vector step; below 1, an update every so many steps."""
+    learning_starts: int = 1_000
+    """Environment steps before the first update."""
+    batch_size: int = 64
+    """Transitions per update."""
+    buffer_size: int = 100_000
+    """Transitions kept for replay."""
+    n_step: int = 1
+    """Steps of reward before bootstrapping."""
+    double: bool = False
+    """Let the online network choose the action that the target network values."""
+    dueling: bool = False
+    """Split the network's head into value and advantage."""
+    target_sync: int = 1_000
+    """Updates between copies into the target network."""
+    epsilon_start: float = 1.0
+    """Share of random actions at the start."""
+    epsilon_end: float = 0.01
+    """Share of random actions at the end."""
+    epsilon_steps: int = 0
+    """Environment steps over which epsilon falls linearly; 0: it falls with each episode instead."""
+    epsilon_decay: float = 0.995
+    """What an episode multiplies epsilon by, if epsilon_steps is 0."""
+    priority_alpha: float = 0.0
+    """How strongly errors decide what is replayed; 0: uniformly."""
+    priority_beta: float = 0.4
+    """How strongly importance weights correct for that at the start; reaches 1 at the end."""
+
+
+@dataclass(frozen=True)
+class PPOConfig(Common):
+    async_factor: int = 1
+    """Groups of workers that step apart from each other: more than 1 do not wait for the slowest."""
+    horizon: int = 128
+    """Vector steps per iteration."""
+    epochs: int = 4
+    """Passes over what was collected."""
+    minibatch: int = 256
+    """Transitions per update; with a memory, whole sequences of `horizon` steps. What fills none is left out."""
+    accumulate: int = 1
+    """Parts in which a minibatch's gradient is computed, one after another, to save memory."""
+    sequences: bool = False
+    """Let minibatches be whole sequences, as with a memory they always are."""
+    prio_alpha: float = 0.0
+    """How strongly advantages decide which sequences are learned from; 0: all alike."""
+    prio_beta: float = 0.2
+    """How strongly importance weights correct for that at the start; reaches 1 at the end."""
+    anneal: bool = True
+    """Let the step size fall linearly to 0."""
+    gae_lambda: float = 0.95
+    """Between one-step errors (0) and Monte-Carlo returns (1)."""
+    clip: float = 0.2
+    """How far the probability of an action may move, as a ratio."""
+    value_clip: float = 0.0
+    """How far a value may move; 0: as far as it likes."""
+    value_weight: float = 0.5
+    """Weight of the value's error in the loss."""
+    entropy: float = 0.0
+    """Weight of the entropy in the loss at the start."""
+    entropy_end: float | None = None
+    """Weight of the entropy at the end; as at the start if not given."""
+    normalize_advantage: bool = True
+    """Bring each minibatch's advantages to mean 0 and deviation 1."""
+    normalize_obs: bool = False
+    """Bring observations to mean 0 and deviation 1, by running moments."""
+    normalize_reward: bool = False
+    """Divide rewards by the running deviation of the discounted return."""
+    target_kl: float = 0.0
+    """Stop an iteration's updates once the policy has moved this far; 0: never. Asked after each epoch."""
+    activation: str = "tanh"
+    """tanh or relu."""
+    shared: bool = False
+    """One trunk for actor and critic."""
+    memory: str = "none"
+    """none, lstm or gru (cells of as many units as the last hidden layer), or attention (over past observations)."""
+    context: int = 8
+    """Observations that attention sees, the present one included."""
+    opponents: int = 8
+    """Where seats take turns: past policies that are kept to play against; 0: none."""
+    opponent_share: float = 0.25
+    """Share of the games in which a past policy plays all seats but one."""
+    opponent_every: int = 10
+    """Iterations between past policies."""
+    compile: bool = False
+    """Compile network and loss with torch.compile, instead of computing the gradient by hand."""
+    precision: str = "float32"
+    """float32, or bfloat16: mixed precision, by autocast."""
+
+    @property
+    def iteration_steps(self) -> int:
+        return self.horizon
+
+    @property
+    def batch_size(self) -> int:
+        return self.minibatch

@@ -1,0 +1,127 @@
+"""SIGKILL of hotlap at random moments: nothing that it started lives on, nothing that it mounted or shared is left, every
+record can be read. A sample here; fifty in `make exact`."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from hotlap.record.run import load
+
+# A script that trains with worker processes, and starts a daemon in a session of its own, as some simulators do.
+SCRIPT = """\
+import multiprocessing, os, subprocess, sys, time
+import numpy as np
+
+
+class Arena:
+    def reset(self):
+        self.t = 0
+        return np.zeros(4)
+
+    def step(self, action):
+        self.t += 1
+        time.sleep(0.0005)
+        return np.full(4, float(self.t)), 1.0, self.t >= 20
+
+
+def work():
+    while True:
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    subprocess.Popen([sys.executable, "-c", "import time\\nwhile True: time.sleep(0.1)"], start_new_session=True)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            work()
+        os._exit(0)
+    multiprocessing.get_context("fork").Process(target=work, daemon=True).start()
+    import gymnasium
+
+    env = gymnasium.make("CartPole-v1")
+    env.reset(seed=0)
+    with open("log.csv", "a") as log:
+        for step in range(10**9):
+            _, _, done, cut, _ = env.step(step % 2)
+            if done or cut:
+                env.reset()
+                log.write(f"{step}\\n")
+"""
+
+SMALL = "--num-envs 8 --size 6 --iteration-steps 8 --updates-per-step 1 --learning-starts 64 --buffer-size 2000"
+VERBS = {
+    "profile": ["profile", "train.py", "--seconds", "60"],
+    "compare": ["compare", "train.py", "train.py", "--budget", "60s", "--block", "0.1s", "--no-control"],
+    "copy": ["compare", "train.py", "train.py", "--budget", "60s", "--block", "0.1s", "--scratch", "copy"],
+    "sweep": ["sweep", "train.py", "--vary", "OMP_NUM_THREADS=1,2", "--budget", "60s", "--block", "0.1s"],
+    "investigate": ["investigate", "train.py", "--budget", "60s", "--rerun"],
+    "train": ["train", "snake", "--preset", "seed", "--workers", "2", *SMALL.split()],
+}
+
+
+def marked(mark: str) -> list[str]:
+    """The command lines of processes that carry a mark in their environment."""
+    alive = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes() and (folder / "stat").read_text().split(") ")[1][0] != "Z":
+                alive.append(f"{folder.name} {(folder / 'cmdline').read_bytes().replace(bytes(1), b' ').decode()[:100]}")
+        except OSError:
+            continue
+    return alive
+
+
+def kill_hotlap(verb: str, seconds: float, folder: Path) -> None:
+    """Start a verb, kill hotlap after some time, and see that nothing is left of it."""
+    mark = f"HOTLAP_TEST_MARK_{uuid.uuid4().hex}"
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    (folder / "work").mkdir()
+    (folder / "work" / "train.py").write_text(SCRIPT)
+    (folder / "work" / "log.csv").write_text("kept\n")
+    shared, mounts = set(Path("/dev/shm").iterdir()), Path("/proc/self/mounts").read_text()
+    environment = {**os.environ, "TMPDIR": str(temporary), mark: "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hotlap", *VERBS[verb]],
+        cwd=folder / "work",
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 60
+    while (alive := marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive, (verb, seconds, alive)
+    assert set(Path("/dev/shm").iterdir()) <= shared, (verb, seconds)
+    assert Path("/proc/self/mounts").read_text() == mounts, (verb, seconds)
+    left = [path for path in temporary.rglob("*") if path.is_file()]
+    assert not left, (verb, seconds, left[:5])
+    for record in (folder / "work").glob(".hotlap/runs/**/run.json"):
+        load(record.parent)
+    if verb != "profile":
+        assert (folder / "work" / "log.csv").read_text() == "kept\n", (verb, seconds)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_kill_leaves_nothing(verb, tmp_path):
+    kill_hotlap(verb, 3.0, tmp_path)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("number", range(50))
+def test_fifty_kills_leave_nothing(number, tmp_path):
+    coin = random.Random(number)
+    kill_hotlap(coin.choice(list(VERBS)), coin.uniform(0.1, 12.0), tmp_path)
