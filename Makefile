@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TORCH := torch==2.13.0
 
-.PHONY: setup demo test exact truth frameworks bench score lint clean
+.PHONY: setup demo test exact truth endurance frameworks bench score lint clean
 
 setup: .venv/ready
 
@@ -23,11 +23,15 @@ demo: setup
 	@$(BIN)/hotlap report latest --format html
 
 test: setup
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --ignore tests/frameworks
 
-# Against oracles: exhaustively, or ten thousand times, where `make test` takes a fixed sample.
+# Against oracles: exhaustively, where `make test` takes a fixed sample.
 exact: setup
 	$(BIN)/python -m pytest -n auto -m exact
+
+# Ten thousand damaged records, two hundred of them through the command line, and fifty kills of hotlap. Before a release.
+endurance: setup
+	$(BIN)/python -m pytest -n auto -m endurance
 
 # About wall-clock time: alone, one test after the other, with statistics instead of single readings.
 truth: setup

@@ -19,14 +19,14 @@ from hotlap.record import codec
 from hotlap.record.blocks import BLOCKS, Block, BlockLine, read_blocks
 from hotlap.record.comparison import Comparison, Verdict
 from hotlap.target import words as targets
+from tests.cli import run_cli
 
 SCRIPT = str(Path(__file__).parent.parent / "benchmarks" / "scripts" / "known_cost.py")
 QUICK = ["--budget", "20s", "--block", "0.08s", "--blocks", "4", "--warmup", "0", "--no-control"]
 
 
-def hotlap(*args, cwd, **options):
-    command = [sys.executable, "-m", "hotlap", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=240, check=False, **options)
+def hotlap(*args, cwd):
+    return run_cli(*args, cwd=cwd, code=None)
 
 
 # -- blocks --

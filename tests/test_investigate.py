@@ -86,7 +86,7 @@ def left_behind(folder):
 
 
 def test_from_the_path_to_a_proven_patch(folder):
-    done = hotlap(folder, "investigate", "train.py", "--budget", "40s", "--seeds", "1", "--apply", "--json")
+    done = hotlap(folder, "investigate", "train.py", "--budget", "30s", "--seeds", "1", "--apply", "--json")
     doc = json.loads(done.stdout)
     assert doc["schema"] == "hotlap.investigate/2" and doc["status"] == "done"
     first = doc["hypotheses"][0]
@@ -109,7 +109,7 @@ def test_from_the_path_to_a_proven_patch(folder):
 
 
 def test_the_plan_alone_and_the_findings_alone(folder):
-    done = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "30s", "--json")
+    done = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "16s", "--json")
     doc = json.loads(done.stdout)
     assert doc["hypotheses"][0]["verdict"] == "planned" and doc["accepted"] == [] and doc["speedup"] is None
     assert not (folder / doc["run"] / "experiments").exists()
@@ -123,7 +123,7 @@ def test_the_plan_alone_and_the_findings_alone(folder):
 def test_the_plan_for_a_system(folder):
     settings = ["--preset", "seed", "--num-envs", "16", "--size", "6", "--iteration-steps", "4"]
     knob = ["--knob", "net=--hidden:64x64"]
-    done = hotlap(folder, "investigate", "snake", "--dry-run", "--budget", "30s", "--json", *knob, "--", *settings)
+    done = hotlap(folder, "investigate", "snake", "--dry-run", "--budget", "16s", "--json", *knob, "--", *settings)
     header = json.loads((folder / json.loads(done.stdout)["run"] / "run.json").read_text())
     planned = {h["cause"]: h["intervention"] for h in header["hypotheses"] if h["intervention"]}
     assert planned["utd-high"]["config"] == {"updates_per_step": 8} and planned["utd-high"]["changes_learning"]
@@ -133,7 +133,7 @@ def test_the_plan_for_a_system(folder):
 def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
     save = "import sqlite3\n    sqlite3.connect('results.db').execute('create table x (y)')"
     (folder / "train.py").write_text(SCRIPT.replace("SAVE", save))
-    doc = json.loads(hotlap(folder, "investigate", "train.py", "--budget", "30s", "--json").stdout)
+    doc = json.loads(hotlap(folder, "investigate", "train.py", "--budget", "16s", "--json").stdout)
     assert "database" in doc["unsafe"][0]
     assert all(h["verdict"] in ("planned", "no fault", "inconclusive") for h in doc["hypotheses"])
     assert not (folder / doc["run"] / "experiments").exists() and not (folder / "results.db").exists()
@@ -141,7 +141,7 @@ def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
 
 
 def test_interrupted_and_resumed(folder):
-    command = [sys.executable, "-c", "from hotlap.cli import main; main()", "investigate", "train.py", "--budget", "60s"]
+    command = [sys.executable, "-c", "from hotlap.cli import main; main()", "investigate", "train.py", "--budget", "30s"]
     process = subprocess.Popen(
         [*command, "--seeds", "1", "--out", "study"], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     )

@@ -97,6 +97,7 @@ def test_losses_of_a_real_script(tmp_path):
     assert other.verdict is LearningVerdict.OTHER_LOSSES and other.difference > learning.CLOSE
 
 
+@pytest.mark.exact
 def test_curves_of_a_real_script(tmp_path):
     found = learning.run_curve(variant(tmp_path, "base", "0.01"), tmp_path, "curve", 0, steps=1500)
     assert sum(found.returns) == pytest.approx(found.steps[-1])  # CartPole gives 1 per step
@@ -106,6 +107,7 @@ def test_curves_of_a_real_script(tmp_path):
     assert again.returns == found.returns != other.returns
 
 
+@pytest.mark.exact
 def test_a_system_is_held_to_its_losses_and_its_returns(tmp_path):
     slow = targets.variant("snake --preset seed --num-envs 8 --size 6 --updates-per-step 1 --learning-starts 64")
     fast = replace(slow, target=replace(slow.target, config={**slow.target.config, "turbo": True}))

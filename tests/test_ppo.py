@@ -22,6 +22,7 @@ from hotlap.train.fused import Adam, prepare
 from hotlap.train.nets import PixelEncoder, Policy
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import _goals, minibatches
+from tests.cli import run_cli
 
 SMALL = ppo.Config(num_envs=4, turbo=True, horizon=16, minibatch=32, epochs=2, hidden=(16, 16), total_steps=10_000)
 
@@ -507,6 +508,7 @@ def test_two_processes_equal_one(tmp_path, normalize):
     assert together["steps"] == alone["steps"] == 64
 
 
+@pytest.mark.exact
 def test_train_with_torchrun(tmp_path):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "-m", "hotlap", "train"]
     flags = ["--turbo", "--num-envs", "8", "--total-steps", "4000", "--evaluation-episodes", "4", "--json", "--out", "run"]
@@ -692,15 +694,14 @@ def test_an_environment_of_ones_own(tmp_path):
         "import gymnasium\nfrom gymnasium.envs.classic_control import CartPoleEnv\n"
         "gymnasium.register('Mine-v0', entry_point=CartPoleEnv, max_episode_steps=50)\n"
     )
-    command = [sys.executable, "-m", "hotlap", "train", "--total-steps", "1500", "--evaluation-episodes", "2", "--json"]
+    flags = ["--total-steps", "1500", "--evaluation-episodes", "2", "--json", "--workers", "2"]
     for name, code, said in (
         ("mine:Mine-v0", 0, ""),
         ("mine:Other-v0", 2, "unknown target"),
         ("nothing:Mine-v0", 2, "No module named"),
     ):
-        words = [*command[:4], name, *command[4:], "--workers", "2"]
-        result = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
-        assert result.returncode == code and said in result.stderr, result.stderr
+        result = run_cli("train", name, *flags, cwd=tmp_path, code=code)
+        assert said in result.stderr
         assert code or json.loads(result.stdout)["evaluation"]["mean_length"] <= 50
 
 
@@ -756,36 +757,13 @@ def test_it_learns():
     ],
 )
 def test_train_any_environment(task, algorithm, flags, tmp_path):
-    command = [sys.executable, "-m", "hotlap", "train", task, "--algo", algorithm, "--total-steps", "3000", *flags]
-    command += ["--evaluation-episodes", "2", "--json", "--out", "run"]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
-    assert result.returncode == 0, result.stderr
-    doc = json.loads(result.stdout)
+    flags = [*flags, "--total-steps", "3000", "--evaluation-episodes", "2", "--out", "run", "--json"]
+    doc = json.loads(run_cli("train", task, "--algo", algorithm, *flags, cwd=tmp_path).stdout)
     assert doc["evaluation"]["episodes"] == 2
     assert doc["counts"]["env_steps"] >= 3000
-    again = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "hotlap",
-            "train",
-            task,
-            "--algo",
-            algorithm,
-            "--resume",
-            "run",
-            "--total-steps",
-            "5000",
-            "--json",
-        ],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=120,
-        check=False,
-    )
-    assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout)["counts"]["env_steps"] >= 5000
+    flags = ["--resume", "run", "--total-steps", "5000", "--json"]
+    again = json.loads(run_cli("train", task, "--algo", algorithm, *flags, cwd=tmp_path).stdout)
+    assert again["counts"]["env_steps"] >= 5000
 
 
 @pytest.mark.parametrize(
@@ -798,17 +776,14 @@ def test_train_any_environment(task, algorithm, flags, tmp_path):
     ],
 )
 def test_what_cannot_be_trained(arguments, said, tmp_path):
-    command = [sys.executable, "-m", "hotlap", "train", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert result.returncode == 2, result.stderr
+    result = run_cli("train", *arguments, cwd=tmp_path, code=2)
     assert said in result.stderr and len(result.stderr.strip().splitlines()) == 1
 
 
 def test_bare_environments_with_any_actions(tmp_path):
-    command = [sys.executable, "-m", "hotlap", "profile", "Pendulum-v1", "--env-only", "--iterations", "2", "--json"]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["throughput"]["env_steps_per_s"] > 0
+    flags = ["--env-only", "--iterations", "2", "--json"]
+    doc = json.loads(run_cli("profile", "Pendulum-v1", *flags, cwd=tmp_path).stdout)
+    assert doc["throughput"]["env_steps_per_s"] > 0
 
 
 def test_action_spaces_of_one_choice_among_several():

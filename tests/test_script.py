@@ -140,21 +140,26 @@ def write(folder, text, name="train.py"):
     return name
 
 
-def check_shares(folder, doc, truth):
-    """In the windows that were measured, by the script's own clock and by ours: at most 2 points apart."""
+def share_errors(folder, doc, truth):
+    """In the windows that were measured, by the script's own clock and by ours: how far the shares of stages are apart."""
     _, windows = load(folder / doc["run"]).steady()
-    whole = sum(window.wall for window in windows) * 1e-9
+    wall = sum(window.wall for window in windows) * 1e-9
     burnt = {}
     for stage, begin, seconds in truth["burnt"]:
         at = (begin - truth["origin"]) * 1e9
         if any(window.start <= at < window.start + window.wall for window in windows):
             burnt[stage] = burnt.get(stage, 0) + seconds
     assert len(burnt) >= 3
-    for stage, seconds in burnt.items():
-        assert doc["stages"][stage]["share"] == pytest.approx(seconds / whole, abs=0.02), stage
+    return {stage: abs(doc["stages"][stage]["share"] - seconds / wall) for stage, seconds in burnt.items()}
 
 
-def test_shares_equal_what_the_script_burnt(tmp_path):
+def profile_with_truth(folder, text, *arguments):
+    flags = ["--iterations", "1000", "--warmup", "0", "--json"]
+    doc = json.loads(run(folder, write(folder, text), *flags, *arguments).stdout)
+    return doc, json.loads((folder / "truth.json").read_text())
+
+
+def test_a_script_runs_as_it_would_and_is_counted(tmp_path):
     result = run(tmp_path, write(tmp_path, TRUTH), "--iterations", "1000", "--warmup", "0", "--json", "--", "30")
     doc = json.loads(result.stdout)
     truth = json.loads((tmp_path / "truth.json").read_text())
@@ -162,35 +167,52 @@ def test_shares_equal_what_the_script_burnt(tmp_path):
     assert truth["argv"] == ["train.py", "30"]
     assert truth["name"] == "__main__"
     assert doc["counts"] == {"env_steps": truth["total"], "updates": 150, "episodes": 30}
-    check_shares(tmp_path, doc, truth)
-    assert doc["unattributed"] < 0.05
     assert sum(row["share"] for row in doc["stages"].values()) == pytest.approx(1, abs=0.005)
-    assert doc["hot_lines"][0]["where"] == "train.py:9"  # the planted line
-    assert not doc["hot_lines"][0]["native"]
     assert doc["counters"]["episode_length"] == 10
+    assert doc["hot_lines"] and doc["containment"] and doc["scratch"] == "in-place"
 
 
-def test_shares_of_sleep_and_of_native_work(tmp_path):
-    doc = json.loads(run(tmp_path, write(tmp_path, NATIVE), "--iterations", "1000", "--warmup", "0", "--json").stdout)
-    check_shares(tmp_path, doc, json.loads((tmp_path / "truth.json").read_text()))
-    assert doc["hot_lines"][0]["where"] == "train.py:7"
-    assert doc["hot_lines"][0]["native"]
+@pytest.mark.truth
+@pytest.mark.parametrize(("text", "line", "native"), [(TRUTH, "train.py:9", False), (NATIVE, "train.py:7", True)])
+def test_shares_equal_what_the_script_burnt(text, line, native, tmp_path):
+    """In the median of three profiles, every stage within 2 points, and the planted line the hottest."""
+    errors, hottest = [], []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        doc, truth = profile_with_truth(folder, text, *(["--", "30"] if text is TRUTH else []))
+        errors.append(share_errors(folder, doc, truth))
+        hottest.append((doc["hot_lines"][0]["where"], doc["hot_lines"][0]["native"]))
+        assert doc["unattributed"] < 0.05
+    for stage in errors[0]:
+        assert sorted(error[stage] for error in errors)[1] < 0.02, (stage, errors)
+    assert sorted(hottest)[1] == (line, native)
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("context", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.exact)])
 def test_worker_processes(context, tmp_path):
-    """Two workers take 4 ms a step, one takes 12; between steps the script takes 4."""
     flags = ["--iterations", "1000", "--warmup", "0", "--json", "--", context]
     doc = json.loads(run(tmp_path, write(tmp_path, WORKERS), *flags).stdout)
     assert doc["counts"]["env_steps"] == 3 * 8 * 20
-    assert doc["stages"]["collect/wait"]["share"] > 0.5  # 12 of 16 ms, less what a busy machine takes elsewhere
+    assert doc["stages"]["collect/wait"]["share"] > 0
     workers = doc["workers"]
     assert workers["count"] == 3
+    for row in workers["each"].values():
+        assert row["env_steps"] > 0 and row["step_median"] > 0.003  # it sleeps for 4 ms at least
+        assert row["env_share"] + row["wait_share"] + row["other_share"] + row["act_share"] == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.truth
+def test_times_of_worker_processes(tmp_path):
+    """Two workers take 4 ms a step, one takes 12; between steps the script takes 4."""
+    flags = ["--iterations", "1000", "--warmup", "0", "--json", "--", "fork"]
+    doc = json.loads(run(tmp_path, write(tmp_path, WORKERS), *flags).stdout)
+    assert doc["stages"]["collect/wait"]["share"] > 0.5  # 12 of 16 ms
+    workers = doc["workers"]
     assert workers["slowest"]["step_median"] == pytest.approx(0.012, rel=0.3)
     assert workers["median"]["step_median"] == pytest.approx(0.004, rel=0.5)
     for row in workers["each"].values():
         assert row["env_share"] == pytest.approx(row["step_median"] / 0.0165, abs=0.15)
-        assert row["env_share"] + row["wait_share"] + row["other_share"] + row["act_share"] == pytest.approx(1, abs=1e-6)
         assert row["cpu_share"] < 0.5
 
 

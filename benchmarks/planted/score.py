@@ -2,7 +2,7 @@
 
 The scripts beside this file each have one cause planted, or none; the tables (*.toml) say which, and how an expert would fix
 it. Each script is profiled and diagnosed as a user would do it; then it is compared with its fixed form in interleaved runs,
-which gives the gain that the diagnosis projected. Profiles are kept in --runs; `--again` judges kept ones with the present rules.
+which gives the gain that the diagnosis projected. Profiles are kept in --runs; `--again` judges those with the present rules.
 
 The scripts in held_out/ (`--held-out`) were written after the rules, by people who had not seen them, and are scored apart.
 """

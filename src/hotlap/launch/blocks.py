@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from hotlap.core import machine, stages
-from hotlap.core.counts import ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS
+from hotlap.core.counts import DELAYS, ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS
 from hotlap.core.sample import Sample
 from hotlap.launch.messages import BlockDone, Message, Ready, Sender, keep_from_forks
 from hotlap.probe import delays
@@ -22,7 +22,6 @@ from hotlap.record.blocks import Block
 from hotlap.target.target import Script, System
 
 PATIENCE = 30.0  # seconds that a script with torch is given to begin to learn; then it is measured as it is
-DELAYS = "delays"  # a count: how often a stage was delayed
 
 
 @dataclass

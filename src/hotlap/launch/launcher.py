@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from hotlap.core.errors import TargetFailed
+from hotlap.interventions import APPLIED
 from hotlap.launch import messages, scratch
 from hotlap.launch.copying import projects_of
 from hotlap.launch.messages import BlockDone, Message, Progress, Ready
@@ -304,9 +305,8 @@ def _clean_up_once() -> None:
 
 def _own_folders(environment: Mapping[str, str]) -> Iterator[str]:
     """Folders of hotlap's that a child writes to beside its record: which changes were applied, compiled libraries."""
-    for name in ("HOTLAP_APPLIED", "HOTLAP_TOOK"):
-        if name in environment:
-            yield environment[name]
+    if APPLIED in environment:
+        yield environment[APPLIED]
     kernels = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "hotlap" / "kernels"
     with suppress(OSError):
         kernels.mkdir(parents=True, exist_ok=True)

@@ -229,8 +229,9 @@ def _hot_line(
 
 
 def is_users(file: str) -> bool:
-    """Whether this is user code: no installed package, no part of Python."""
-    return not file.startswith(("<", sysconfig.get_path("stdlib") + os.sep, sys.prefix + os.sep)) and "-packages" not in file
+    """Whether this is user code: no installed package, no part of Python, nothing of hotlap's."""
+    others = ("<", sysconfig.get_path("stdlib") + os.sep, sys.prefix + os.sep, str(_PACKAGE) + os.sep)
+    return not file.startswith(others) and "-packages" not in file
 
 
 def _compile_walk() -> Callable[[FrameType, list[Any], list[int]], None]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from io import StringIO
@@ -9,6 +10,8 @@ from typing import Any
 
 from hotlap.core.errors import UsageError
 from hotlap.record.run import load
+
+_BORDER = re.compile(r"[─-]{4}")  # of the box; where the terminal knows no such characters, of dashes
 
 
 def parse(kind: type, verb: str, argv: list[str]) -> Any:
@@ -22,8 +25,8 @@ def parse(kind: type, verb: str, argv: list[str]) -> Any:
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        lines = [line.strip("│ ") for line in complaint.getvalue().splitlines() if line.startswith("│")]
-        message = " ".join(line for line in lines if line.strip("─ ") and not line.startswith("For full helptext"))
+        lines = [line.strip("│| ") for line in complaint.getvalue().splitlines() if not _BORDER.search(line)]
+        message = " ".join(line for line in lines if line and not line.startswith("For full helptext"))
         message = message.partition(" Argument helptext:")[0]
         raise UsageError(f"{message or complaint.getvalue().strip()} (hotlap {verb} --help lists the flags)") from None
 

@@ -13,7 +13,7 @@ from typing import Any, Union
 from hotlap.core import secrets
 
 # Variables of hotlap's own that hold paths of this machine.
-_HIDDEN = ("HOTLAP_INTERVENE", "HOTLAP_APPLIED", "HOTLAP_TOOK", "HOTLAP_FRAMEWORKS")
+_HIDDEN = ("HOTLAP_INTERVENE", "HOTLAP_APPLIED", "HOTLAP_FRAMEWORKS")
 
 
 @dataclass(frozen=True)

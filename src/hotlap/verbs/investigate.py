@@ -12,7 +12,7 @@ from hotlap.core import secrets, units
 from hotlap.core.errors import UsageError
 from hotlap.record.hypothesis import Hypothesis
 from hotlap.record.investigation import Settings
-from hotlap.record.run import Run, write_atomically
+from hotlap.record.run import Run, load, write_atomically
 from hotlap.target import words
 from hotlap.target.target import System, Variant
 from hotlap.verbs import flags
@@ -111,10 +111,12 @@ def _begin(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
 def _resume(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
     from hotlap.investigate import conduct
 
-    run = conduct.reopen(args.resume or "", args.rerun, _seconds(args.budget) if args.budget else None)
-    saved = run.header.investigation.command
+    saved = load(args.resume or "").header.investigation.command
     if secrets.has_mask(saved) and not command:
         raise UsageError(f"the record keeps no secrets: name the target once more, as in {saved}")
+    if command and secrets.masked_command(command) != saved:
+        raise UsageError(f"{args.resume} is an investigation of {saved}, not of {secrets.masked_command(command)}")
+    run = conduct.reopen(args.resume or "", args.rerun, _seconds(args.budget) if args.budget else None)
     return run, words.variant(command or saved), run.header.investigation.settings
 
 

@@ -1,0 +1,8 @@
+"""Signals as a terminal gives them: what runs in the background of a shell, or under nohup, inherits that they are ignored."""
+
+import signal
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
