@@ -17,8 +17,11 @@ import torch
 from hotlap import interventions
 from hotlap.core.errors import UsageError
 from hotlap.interventions import APPLIED, knobs, making, source
+from hotlap.interventions.code import Code
 from hotlap.interventions.edit import Edit, Overlap
 from hotlap.interventions.intervention import Intervention, RuntimeChange, patched, together
+from hotlap.launch import help as launch_help
+from hotlap.launch.help import help_of
 from hotlap.record.codec import from_json, to_json
 from hotlap.target.target import Script, Variant
 from hotlap.target.variant import with_intervention
@@ -277,22 +280,22 @@ def test_flags_of_a_real_script(tmp_path):
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('--batch-size', type=int, default=16)\n"
         "args = p.parse_args()\nraise SystemExit('it trained')\n"
     )
-    (knob,) = knobs.knobs_of(str(script), False, {})
+    shown = help_of(Script(str(script)))
+    (knob,) = knobs.knobs_of({"train.py": Code(script.read_text())}, lambda: shown)
     assert (knob.flag, knob.default, knob.set(64)) == ("--batch-size", "16", {"arguments": ("--batch-size", "64")})
-    plain = tmp_path / "plain.py"
-    plain.write_text("raise SystemExit('it trained')\n")
-    assert knobs.knobs_of(str(plain), False, {}) == []  # it would not understand --help
+    plain = Code("raise SystemExit('it trained')\n")
+    assert knobs.knobs_of({"plain.py": plain}, pytest.fail) == []  # it would not understand --help
 
 
 def test_help_is_bounded_in_time_and_output(tmp_path, monkeypatch):
     script = tmp_path / "train.py"
     flag = "import argparse\nargparse.ArgumentParser().add_argument('--batch-size', default=16)\n"
     script.write_text(flag + "while True: print('--more-and-more  (default: 1)')\n")
-    assert [knob.flag for knob in knobs.knobs_of(str(script), False, {})] == ["--batch-size"]  # as the code has it
-    monkeypatch.setattr(knobs, "PATIENCE", 0.5)
-    waits = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-    script.write_text(flag + waits)  # the child has the pipe open too
-    assert [knob.flag for knob in knobs.knobs_of(str(script), False, {})] == ["--batch-size"]
+    assert help_of(Script(str(script))) == ""
+    assert [k.flag for k in knobs.knobs_of({"train.py": Code(flag)}, str)] == ["--batch-size"]  # as the code has it
+    monkeypatch.setattr(launch_help, "PATIENCE", 0.5)
+    script.write_text("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])\n")
+    assert help_of(Script(str(script))) == ""
 
 
 def test_the_fields_of_a_system_are_knobs():

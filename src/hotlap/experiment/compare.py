@@ -53,7 +53,7 @@ def run_interleaved(
         measured.append(replace(variants[0], name=CONTROL + variants[0].name))
     targets = list(dict.fromkeys(variant.target.name for variant in variants))
     config = {"plan": codec.to_json(plan), "variants": [variant.to_record() for variant in variants]}
-    run = Run.create(verb, " and ".join(targets), config, this_machine(), out, setup=_setup(variants, scratch), **sections)
+    run = Run.create(verb, " and ".join(targets), config, this_machine(), out, setup=setup_of(variants, scratch), **sections)
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         _measure(run, variants, measured, plan, on_progress, ScratchKind(scratch))
@@ -69,7 +69,7 @@ def run_interleaved(
     return run
 
 
-def _setup(variants: Sequence[Variant], scratch: ScratchKind | str) -> Setup:
+def setup_of(variants: Sequence[Variant], scratch: ScratchKind | str) -> Setup:
     """Which scratch and containment the variants run in: systems write nothing, and need no scratch."""
     is_script = any(isinstance(variant.target, Script) for variant in variants)
     kind = pick(ScratchKind(scratch)) if is_script else ScratchKind.IN_PLACE

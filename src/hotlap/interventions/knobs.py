@@ -1,16 +1,9 @@
 """A script's own flags, found in its `--help` and in its code; and the fields of a system's config."""
 
 import ast
-import os
 import re
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from hotlap.core.errors import UsageError
@@ -19,8 +12,6 @@ from hotlap.interventions.code import Code
 _PARSERS = re.compile(r"^\s*(?:import|from)\s+(argparse|tyro|click|hydra|fire|typer|absl)\b", re.MULTILINE)
 _FLAG = re.compile(r"(?<![\w-])(--[A-Za-z][\w.-]*)")
 _DEFAULT = re.compile(r"[(\[]default[:=]?\s*([^)\]]+)[)\]]")
-PATIENCE = 60.0  # seconds that `--help` may take: it imports what the script imports
-LONGEST = 1 << 20  # bytes of help
 
 
 @dataclass(frozen=True)
@@ -45,43 +36,16 @@ def knobs_of_system(config: Mapping[str, Any]) -> list[Knob]:
     ]
 
 
-def knobs_of(script: str, module: bool, codes: Mapping[str, Code]) -> list[Knob]:
-    """The flags of a script that parses its command line; none if it does not."""
-    text = "" if module else Path(script).read_text(errors="replace")
-    if not _PARSERS.search(text) and not any(_PARSERS.search(code.text) for code in codes.values()):
+def knobs_of(codes: Mapping[str, Code], help_text: Callable[[], str]) -> list[Knob]:
+    """The flags of a script that parses its command line, found in its help and in its code; none if it does not.
+
+    A script that parses nothing is not asked for its help: it would not understand, and train.
+    """
+    if not any(_PARSERS.search(code.text) for code in codes.values()):
         return []
-    known = dict(pair for code in [Code(text), *codes.values()] for pair in _in_code(code))
-    shown = parse_help(_help_of([sys.executable, *(["-m"] if module else []), script, "--help"]))
+    known = dict(pair for code in codes.values() for pair in _in_code(code))
+    shown = parse_help(help_text())
     return [Knob(k.flag, k.default or known.get(k.flag)) for k in shown] or [Knob(*pair) for pair in known.items()]
-
-
-def _help_of(command: Sequence[str]) -> str:
-    """What a script prints when asked for help; nothing if it fails, takes too long or prints without end."""
-    try:
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-    except OSError:
-        return ""
-    assert child.stdout is not None
-    timer = threading.Timer(PATIENCE, _end, [child])  # a read from a pipe has no timeout of its own
-    timer.start()
-    with child:
-        try:
-            text = child.stdout.read(LONGEST + 1)
-            if len(text) > LONGEST:
-                return ""
-            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # not yet reaped, so that its id stays its own
-        finally:
-            _end(child)
-            timer.cancel()
-        return text.decode(errors="replace") if child.wait() == 0 else ""
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End a script and the processes that it has started; its session is its own."""
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
 
 
 def parse_help(text: str) -> list[Knob]:

@@ -28,7 +28,7 @@ from hotlap.launch import profile as launch_profile
 from hotlap.launch.options import ProfileOptions
 from hotlap.record.blocks import Plan, Schedule
 from hotlap.record.comparison import ComparisonReport
-from hotlap.record.header import Setup, Status, Verb
+from hotlap.record.header import Status, Verb
 from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
 from hotlap.record.investigation import Gain, InvestigationState, LearningCheck, LearningVerdict, Settings, Total
 from hotlap.record.machine import this_machine
@@ -168,7 +168,7 @@ class Investigation:
         if (ids := self.state.planned.get(str(number))) is not None:
             return [h for h in self.state.hypotheses if h.id in ids]
         if self._knobs is None:
-            self._knobs = plan.flags_of(self.variant.target, evidence)
+            self._knobs = plan.flags_of(self.sources, self.settings.scratch)
         so_far = self.state.hypotheses
         new = plan.hypotheses(evidence, number, so_far, self.accepted, self.sources, self._knobs)
         if number == 1:
@@ -305,7 +305,7 @@ def _judged(tested: Hypothesis, report: ComparisonReport, applied: set[str]) -> 
 def begin(variant: Variant, command: str, settings: Settings, out: Path | None = None) -> Run:
     """The record of a new investigation. `command` is the target as the user named it, secrets masked."""
     state = InvestigationState(command=command, settings=settings)
-    setup = Setup(scratch=settings.scratch)
+    setup = compare.setup_of([variant], settings.scratch)
     config = {"target": variant.to_record()}
     return Run.create(Verb.INVESTIGATE, variant.target.name, config, this_machine(), out, setup=setup, investigation=state)
 

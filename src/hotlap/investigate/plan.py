@@ -13,6 +13,7 @@ from hotlap.interventions.edit import Overlap, to_original
 from hotlap.interventions.intervention import Intervention, patched, together
 from hotlap.interventions.knobs import Knob, knobs_of, knobs_of_system, parse
 from hotlap.investigate.sources import Sources
+from hotlap.launch.help import help_of
 from hotlap.record.finding import Finding, Projection
 from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
 from hotlap.target import words
@@ -83,10 +84,11 @@ def _knob_hypothesis(command: str, target: Target, text: str, value: str) -> Hyp
     return Hypothesis(0, f"knob {role}", 1, intervention=intervention)
 
 
-def flags_of(target: Target, evidence: Evidence) -> list[Knob]:
+def flags_of(sources: Sources, scratch: str) -> list[Knob]:
     """The flags of a script, the fields of a system's config."""
+    target = sources.target
     if isinstance(target, Script):
-        return knobs_of(target.path, target.module, evidence.codes)
+        return knobs_of(sources.codes(), lambda: help_of(target, scratch))
     return knobs_of_system(target.config)
 
 

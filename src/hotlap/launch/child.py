@@ -1,8 +1,9 @@
-"""The one child program: `python -m hotlap.launch.child SPEC`. It runs a target in one of three modes (`spec.py`).
+"""The one child program: `python -m hotlap.launch.child SPEC`. It runs a target in one of its modes (`spec.py`).
 
 - profile: a script, measured window by window into a record;
 - blocks: a script or a system that works a block at a time, when it is told to (`blocks.py`);
-- curve: a script or a system, run for what it learns (`curve.py`).
+- curve: a script or a system, run for what it learns (`curve.py`);
+- help: a script that prints its flags.
 
 A script sees the `sys.argv`, `sys.path` and `__main__` that it would see without us; its output, exit code and traceback
 are its own. When enough has been measured, it is stopped at an environment step by an exception that runs its `finally` blocks.
@@ -72,9 +73,13 @@ def _run_script(spec: Spec, script: Script, sender: Sender) -> tuple[int, str | 
         from hotlap.launch import blocks
 
         return blocks.run_script(script, blocks.Worker(sender, _demand(spec.go), settings.seconds), settings.warmup)
-    from hotlap.launch import curve
+    if isinstance(settings, CurveSettings):
+        from hotlap.launch import curve
 
-    return curve.run_script(script, curve.CurveProbe(settings, sender))
+        return curve.run_script(script, curve.CurveProbe(settings, sender))
+    from hotlap.launch.execute import execute
+
+    return execute(script)
 
 
 def _profile(script: Script, settings: ProfileSettings) -> tuple[int, str | None]:

@@ -253,6 +253,8 @@ class Child:
         if self._told >= 0:
             os.close(self._told)
             self._told = -1
+        if self._is_gone:
+            return
         try:
             self.resume()
             if self.wait(_CLOSING) is None:

@@ -20,6 +20,7 @@ class Mode(Word):
     PROFILE = "profile"
     BLOCKS = "blocks"
     CURVE = "curve"
+    HELP = "help"
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,22 @@ class CurveSettings:
     mode = Mode.CURVE
 
 
-Settings = Union[ProfileSettings, BlockSettings, CurveSettings]  # noqa: UP007 - Python 3.9 reads this file too
+@dataclass(frozen=True)
+class HelpSettings:
+    """Let a script print its help, and measure nothing."""
+
+    mode = Mode.HELP
+
+
+Settings = Union[ProfileSettings, BlockSettings, CurveSettings, HelpSettings]  # noqa: UP007 - Python 3.9 reads this file too
 
 
 def _settings(mode: Mode, values: dict[str, Any]) -> Settings:
     if mode is Mode.PROFILE:
         return ProfileSettings(values["run"], ProbeOptions(**values["options"]))
-    return BlockSettings(**values) if mode is Mode.BLOCKS else CurveSettings(**values)
+    kinds = {Mode.BLOCKS: BlockSettings, Mode.CURVE: CurveSettings, Mode.HELP: HelpSettings}
+    settings: Settings = kinds[mode](**values)
+    return settings
 
 
 def write_spec(path: Path, text: str) -> None:
