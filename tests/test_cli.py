@@ -324,3 +324,34 @@ def test_without_a_compiler_the_reference_still_runs(tmp_path):
     result = hotlap_process("profile", "snake", *flags, cwd=tmp_path, **environment)
     assert "no C compiler found (looked for $CC, cc, gcc, clang)" in result.stderr
     assert json.loads(result.stdout)["config"]["turbo"] is False  # the record says what ran
+
+
+LIGHT = """
+import sys
+from hotlap.cli import main
+sys.argv = ["hotlap", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+heavy = {"torch", "gymnasium"} & sys.modules.keys()
+assert not heavy, heavy
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["systems"],
+        ["report", "profile_script"],
+        ["report", "investigate", "--format", "html", "--output", "page.html"],
+        ["diagnose", "profile_script"],
+        ["gate", "profile_system", "--baseline", "baseline.json"],
+        ["compare", "profile_system", "profile_system"],
+    ],
+)
+def test_looking_at_records_imports_neither_torch_nor_gymnasium(arguments, tmp_path):
+    records = Path(__file__).with_name("data") / "records_v1"
+    placed = [arguments[0], *(str(records / word) if (records / word).exists() else word for word in arguments[1:])]
+    subprocess.run([sys.executable, "-c", LIGHT, *placed], cwd=tmp_path, check=True, capture_output=True, timeout=120)

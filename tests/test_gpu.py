@@ -214,7 +214,7 @@ def ppo_on_gpu(**changes):
         {},
         {"memory": "lstm"},
         {"memory": "attention"},
-        {"prio_alpha": 0.8},
+        {"priority_alpha": 0.8},
         {"normalize_obs": True, "normalize_reward": True},
         {"precision": "bfloat16"},
         {"accumulate": 2},
@@ -225,7 +225,7 @@ def test_an_update_waits_for_nothing(changes):
     config, env, state, metrics = ppo_on_gpu(**changes)
     assert all(np.isfinite(list(metrics.scalars.values())))
     ppo.collect(state, config, env, StageClock(), ppo.Metrics())
-    ppo.find_advantages(state, config)
+    ppo.compute_advantages(state, config)
     before = state.flat.detach().clone()
     torch.cuda.set_sync_debug_mode("error")
     try:

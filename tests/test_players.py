@@ -133,11 +133,13 @@ def test_each_seat_has_its_own_trajectory():
     assert rollout.in_place and rollout.turns is not None
     assert rollout.turns.seat[:, 0].tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0]
     assert rollout.obs[:, 0, 0].tolist() == rollout.turns.seat[:, 0].tolist()  # a seat sees the world as its own
-    ppo.find_advantages(state, config)
+    ppo.compute_advantages(state, config)
     # The second game has begun: seats 0, 1, 2 have decided once, and only seat 0 is judged afterwards.
     assert rollout.valid[:, 0].tolist() == [True] * 10 + [False, False]
     assert metrics.episodes["length"] == [9.0] * 6
-    learned = sum(len(part["gain"]) for batch in minibatches(rollout, config, torch.Generator(), 0.0, None) for part in batch)
+    learned = sum(
+        len(part["scaled_advantage"]) for batch in minibatches(rollout, config, torch.Generator(), 0.0, None) for part in batch
+    )
     assert learned == 60 // 16 * 16
 
 
@@ -151,7 +153,7 @@ def test_a_game_that_is_cut_off_judges_who_is_next():
     last = torch.tensor([[1.0, *(rollout.obs[3, 0, 1:] + torch.tensor([float(rollout.action[3, 0] == 2), 0, 0])).tolist()]])
     with torch.inference_mode():
         assert rollout.turns.rewards[3, 0, 1] == pytest.approx(0.9 * float(state.net(last)[1]))
-    ppo.find_advantages(state, config)
+    ppo.compute_advantages(state, config)
     assert rollout.valid[:, 0].tolist() == [True, True, False, False]  # seat 0: its next move; seat 1: judged; others: not
 
 
@@ -217,7 +219,7 @@ def test_seats_in_groups_of_workers():
 def test_a_registered_game_keeps_its_seats():
     gymnasium.register("Race-v0", entry_point=Race)
     try:
-        assert make_gym("Race-v0", 2).form.seats == 3
+        assert make_gym("Race-v0", 2).env_spec.seats == 3
     finally:
         del gymnasium.registry["Race-v0"]
 
@@ -243,7 +245,7 @@ def test_a_turn_based_game_of_pettingzoo():
     pytest.importorskip("pygame")
     env = make_gym("pettingzoo/tictactoe_v3", 4, seed=0)
     obs, info = env.reset()
-    assert obs.shape == (4, 3, 3, 2) and env.form.seats == 2
+    assert obs.shape == (4, 3, 3, 2) and env.env_spec.seats == 2
     rng = np.random.default_rng(0)
     seats, results = [], []
     for _ in range(60):
@@ -270,7 +272,7 @@ def test_agents_that_act_together():
     pytest.importorskip("Box2D")
     config = replace(SMALL, num_envs=2, horizon=8)
     env = make_gym("pettingzoo/multiwalker_v9", 2, seed=0, depth=9)
-    assert env.num_envs == 6 and env.form.agents == 3
+    assert env.num_envs == 6 and env.env_spec.agents == 3
     state = ppo.start(config, env)
     ppo.iterate(state, config, env, StageClock())
     assert state.env_steps == 48 and torch.isfinite(state.flat).all()
@@ -306,10 +308,10 @@ class Duel:
 
 
 def test_an_agent_that_leaves_early_waits():
-    from hotlap.envs.pettingzoo import Together
+    from hotlap.envs.pettingzoo import SimultaneousEnv
 
     config = replace(SMALL, num_envs=2, horizon=8)
-    env = make_gym(lambda: Together(Duel()), 2, seed=0, depth=9)
+    env = make_gym(lambda: SimultaneousEnv(Duel()), 2, seed=0, depth=9)
     state = ppo.start(config, env)
     metrics = ppo.iterate(state, config, env, StageClock())
     assert state.rollout.valid[:, 0].all()
@@ -320,13 +322,13 @@ def test_an_agent_that_leaves_early_waits():
 
 @pytest.mark.parametrize("memory", ["lstm", "attention"])
 def test_the_memory_of_who_waited_is_clear(memory):
-    from hotlap.envs.pettingzoo import Together
+    from hotlap.envs.pettingzoo import SimultaneousEnv
 
     config = replace(SMALL, num_envs=2, horizon=8, minibatch=32, memory=memory, learning_rate=0.0)
-    env = make_gym(lambda: Together(Duel()), 2, seed=0, depth=9)
+    env = make_gym(lambda: SimultaneousEnv(Duel()), 2, seed=0, depth=9)
     state = ppo.start(config, env)
     ppo.collect(state, config, env, StageClock(), ppo.Metrics())
-    ppo.find_advantages(state, config)
+    ppo.compute_advantages(state, config)
     ((batch,),) = minibatches(state.rollout, config, torch.Generator(), 0.0, None)
     _, value = ppo.forward(state.net, batch)
     acted = batch["weight"] > 0

@@ -21,7 +21,7 @@ from hotlap.train.advantage import gae, gae_in_torch
 from hotlap.train.fused import Adam, prepare
 from hotlap.train.nets import PixelEncoder, Policy
 from hotlap.train.normalize import Moments
-from hotlap.train.rollout import _goals, minibatches
+from hotlap.train.rollout import _returns_and_advantages, minibatches
 from tests.cli import run_cli
 
 SMALL = ppo.Config(num_envs=4, turbo=True, horizon=16, minibatch=32, epochs=2, hidden=(16, 16), total_steps=10_000)
@@ -78,11 +78,11 @@ def test_gae_by_hand():
 def test_discrete_against_torch():
     logits = torch.randn(64, 5, generator=torch.Generator().manual_seed(0))
     actions = Discrete((5,))
-    action, logp = actions.sample(logits, torch.Generator().manual_seed(1))
+    action, log_prob = actions.sample(logits, torch.Generator().manual_seed(1))
     expected = torch.distributions.Categorical(logits=logits)
-    torch.testing.assert_close(logp, expected.log_prob(action))
+    torch.testing.assert_close(log_prob, expected.log_prob(action))
     found, entropy = actions.evaluate(logits, action)
-    torch.testing.assert_close(found, logp)
+    torch.testing.assert_close(found, log_prob)
     torch.testing.assert_close(entropy, expected.entropy())
     assert (actions.best(logits) == logits.argmax(-1)).all()
 
@@ -117,11 +117,11 @@ def test_acting_in_one_call_equals_torch(activation, masked):
     if mask is not None:
         mask[~mask.any(1), 1] = True
     action = torch.zeros(4_000, dtype=torch.int64)
-    state.chooser.choose(obs, mask, draw, action)
+    state.actor_kernel.act(obs, mask, draw, action)
     with torch.no_grad():
         logits = state.net(obs)[0]
-        chance = torch.softmax(logits if mask is None else logits.masked_fill(~mask, -torch.inf), -1)
-    edge = chance[:, 0]
+        probability = torch.softmax(logits if mask is None else logits.masked_fill(~mask, -torch.inf), -1)
+    edge = probability[:, 0]
     clear = (edge - draw).abs() > 1e-5
     assert clear.float().mean() > 0.99
     assert torch.equal(action[clear], (draw >= edge).long()[clear])
@@ -134,22 +134,22 @@ def test_several_choices_and_masks():
     logits = torch.randn(5_000, 7, requires_grad=True)
     mask = torch.rand(5_000, 7, generator=torch.Generator().manual_seed(0)) < 0.5
     mask[:, 0] = mask[:, 3] = True
-    action, logp = actions.sample(logits, torch.Generator().manual_seed(0), mask)
+    action, log_prob = actions.sample(logits, torch.Generator().manual_seed(0), mask)
     assert action.shape == (5_000, 2)
     assert mask[torch.arange(5_000), action[:, 0]].all() and mask[torch.arange(5_000), 3 + action[:, 1]].all()
     found, entropy = actions.evaluate(logits, action, mask)
-    torch.testing.assert_close(found, logp)
+    torch.testing.assert_close(found, log_prob)
     (found.mean() + entropy.mean()).backward()
     assert logits.grad.isfinite().all() and (logits.grad[~mask] == 0).all()
 
 
 def test_gaussian_against_torch():
     output = torch.randn(64, 6, generator=torch.Generator().manual_seed(0))
-    action, logp = Gaussian(3).sample(output, torch.Generator().manual_seed(1))
+    action, log_prob = Gaussian(3).sample(output, torch.Generator().manual_seed(1))
     expected = torch.distributions.Normal(output[:, :3], output[:, 3:].exp())
-    torch.testing.assert_close(logp, expected.log_prob(action).sum(-1))
+    torch.testing.assert_close(log_prob, expected.log_prob(action).sum(-1))
     found, entropy = Gaussian(3).evaluate(output, action)
-    torch.testing.assert_close(found, logp)
+    torch.testing.assert_close(found, log_prob)
     torch.testing.assert_close(entropy, expected.entropy().sum(-1))
 
 
@@ -171,16 +171,16 @@ def test_loss_and_gradients_against_a_plain_implementation(value_clip):
     logits, value = torch.randn(32, 3, requires_grad=True), torch.randn(32, requires_grad=True)
     batch = {
         "action": torch.randint(0, 3, (32,)),
-        "logp": torch.log(torch.rand(32)),
+        "log_prob": torch.log(torch.rand(32)),
         "value": torch.randn(32),
         "advantage": torch.randn(32),
     }
-    ready = batch | _goals(config, batch["advantage"], batch["value"], 32)
-    found = ppo.loss_of(Discrete((3,)), config, ready, logits, value, 0.01)["loss"]
+    ready = batch | _returns_and_advantages(config, batch["advantage"], batch["value"], 32)
+    found = ppo.ppo_loss(Discrete((3,)), config, ready, logits, value, 0.01)["loss"]
     gradients = torch.autograd.grad(found, (logits, value))
     policy = torch.distributions.Categorical(logits=logits)
     gain = (batch["advantage"] - batch["advantage"].mean()) / (batch["advantage"].std() + 1e-8)
-    ratio = torch.exp(policy.log_prob(batch["action"]) - batch["logp"])
+    ratio = torch.exp(policy.log_prob(batch["action"]) - batch["log_prob"])
     surrogate = torch.stack([gain * ratio, gain * torch.clip(ratio, 0.9, 1.1)]).min(0).values.mean()
     goal = batch["advantage"] + batch["value"]
     error = (value - goal).square()
@@ -204,14 +204,14 @@ def test_the_gradient_by_hand_equals_autograds(shared, activation, changes):
     batch = {
         "obs": torch.randn(48, 4),
         "action": torch.randint(0, 2, (48,)),
-        "logp": torch.log(torch.rand(48) * 0.8 + 0.1),
+        "log_prob": torch.log(torch.rand(48) * 0.8 + 0.1),
         "value": torch.randn(48) * 0.3,
         "advantage": torch.randn(48),
         "mask": torch.rand(48, 2) < 0.8,
     }
     batch["mask"][torch.arange(48), batch["action"]] = True
-    batch |= _goals(config, batch["advantage"], batch["value"], 48)
-    expected = ppo.loss_of(state.actions, config, batch, *state.net(batch["obs"])[:2], config.entropy)
+    batch |= _returns_and_advantages(config, batch["advantage"], batch["value"], 48)
+    expected = ppo.ppo_loss(state.actions, config, batch, *state.net(batch["obs"])[:2], config.entropy)
     state.flat.grad.zero_()
     expected["loss"].backward()
     autograd = state.flat.grad.clone()
@@ -232,10 +232,10 @@ def test_the_gradient_of_lstm_cells_by_hand_equals_autograds(threads, activation
     env = cartpole(config)
     state = ppo.start(config, env)
     ppo.collect(state, config, env, StageClock(), ppo.Metrics())
-    ppo.find_advantages(state, config)
+    ppo.compute_advantages(state, config)
     state.rollout.done[torch.rand(16, 5) < 0.2] = 1.0
     ((batch,),) = minibatches(state.rollout, config, torch.Generator(), 0.0, by_hand=None)
-    expected = ppo.assess(state.net, state.actions, config, batch, config.entropy)
+    expected = ppo.compute_loss(state.net, state.actions, config, batch, config.entropy)
     state.flat.grad.zero_()
     expected["loss"].backward()
     autograd = state.flat.grad.clone()
@@ -307,22 +307,22 @@ def test_sequences_and_priorities():
     env = cartpole(config)
     state = ppo.start(config, env)
     ppo.collect(state, config, env, StageClock(), ppo.Metrics())
-    ppo.find_advantages(state, config)
+    ppo.compute_advantages(state, config)
     rollout = state.rollout
     batches = [part for (part,) in minibatches(rollout, config, torch.Generator().manual_seed(0), 0.0, None)]
-    assert [len(part["gain"]) for part in batches] == [32] * 4  # two sequences of 16 steps each
-    seen = torch.cat([part["logp"] for part in batches]).sort().values
-    torch.testing.assert_close(seen, rollout.logp.flatten().sort().values)  # each once
+    assert [len(part["scaled_advantage"]) for part in batches] == [32] * 4  # two sequences of 16 steps each
+    seen = torch.cat([part["log_prob"] for part in batches]).sort().values
+    torch.testing.assert_close(seen, rollout.log_prob.flatten().sort().values)  # each once
 
     rollout.advantage[:] = 0.01
     rollout.advantage[:, 3] = 1.0
     rollout.value[:-1] = torch.arange(8.0)  # which sequence a row is of
-    greedy = replace(config, prio_alpha=1.0, prio_beta=1.0, normalize_advantage=False)
+    greedy = replace(config, priority_alpha=1.0, priority_beta=1.0, normalize_advantage=False)
     drawn = [part for _ in range(50) for (part,) in minibatches(rollout, greedy, torch.Generator().manual_seed(_), 0.0, None)]
     numbers = torch.cat([part["value"] for part in drawn])
     share = float((numbers == 3).float().mean())
     assert share == pytest.approx(1 / 1.07, abs=0.03)  # its share of all advantages
-    gain = torch.cat([part["gain"] for part in drawn])
+    gain = torch.cat([part["scaled_advantage"] for part in drawn])
     weight = 1 / (8 * (1 / 1.07))
     assert gain[numbers == 3].mean().item() == pytest.approx(weight, rel=1e-3)  # and its importance weight undoes that
 
@@ -391,7 +391,7 @@ def test_who_comes_first_does_not_matter():
         ppo.collect(state, config, env, StageClock(), ppo.Metrics())
         ((batch,),) = minibatches(state.rollout, replace(config, minibatch=48), torch.Generator(), 0.0, None)
         output, value = ppo.forward(state.net, batch)  # learning sees what each group saw when it acted
-        torch.testing.assert_close(state.actions.evaluate(output, batch["action"])[0], batch["logp"], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(state.actions.evaluate(output, batch["action"])[0], batch["log_prob"], rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(value, batch["value"], rtol=1e-4, atol=1e-5)
         env.close()
     assert torch.equal(*found)
@@ -464,7 +464,7 @@ import torch
 import hotlap
 from hotlap.core.clock import StageClock
 from hotlap.train import parallel, ppo
-from hotlap.train.rollout import _goals
+from hotlap.train.rollout import _returns_and_advantages
 from hotlap.train.fused import prepare
 config = ppo.Config(num_envs=4, turbo=True, horizon=16, minibatch=64, hidden=(16, 16), entropy=0.01, normalize_obs={normalize})
 share = parallel.join(config)
@@ -474,13 +474,13 @@ rows = torch.Generator().manual_seed(0)
 batch = {{
     "obs": torch.randn(64, 4, generator=rows),
     "action": torch.randint(0, 2, (64,), generator=rows),
-    "logp": torch.log(torch.rand(64, generator=rows) * 0.8 + 0.1),
+    "log_prob": torch.log(torch.rand(64, generator=rows) * 0.8 + 0.1),
     "value": torch.randn(64, generator=rows),
     "advantage": torch.randn(64, generator=rows),
 }}
 own = slice(parallel.rank() * share.minibatch, (parallel.rank() + 1) * share.minibatch)
 batch = {{name: part[own] for name, part in batch.items()}}
-batch |= _goals(share, batch["advantage"], batch["value"], share.minibatch)
+batch |= _returns_and_advantages(share, batch["advantage"], batch["value"], share.minibatch)
 for _ in range(3):
     ppo.update(state, share, StageClock(), [prepare(share, batch, share.minibatch)], 0.01, None)
 updated = state.flat.tolist()
@@ -554,8 +554,8 @@ def test_learning_sees_what_acting_saw(memory):
     seen = 0
     for (batch,) in minibatches(state.rollout, config, torch.Generator(), 0.0, by_hand=None):
         output, value = ppo.forward(state.net, batch)
-        logp, _ = state.actions.evaluate(output, batch["action"])
-        torch.testing.assert_close(logp, batch["logp"], atol=1e-5, rtol=1e-4)
+        log_prob, _ = state.actions.evaluate(output, batch["action"])
+        torch.testing.assert_close(log_prob, batch["log_prob"], atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(value, batch["value"], atol=1e-5, rtol=1e-4)
         seen += len(value)
     assert seen == config.num_envs * config.horizon

@@ -17,7 +17,7 @@ import pytest
 import hotlap
 from hotlap.core.errors import EnvFailed
 from hotlap.envs import layout
-from hotlap.envs.buffers import Arrays, Form
+from hotlap.envs.buffers import Arrays, EnvSpec
 from hotlap.envs.vector import make_gym
 
 
@@ -264,22 +264,22 @@ def test_no_worker_outlives_its_parent(tmp_path, how):
 
 
 def test_arrays_in_a_block():
-    form = Form(obs_shape=(3,), obs_dtype="<f4", action_shape=(), action_dtype="<i8", choices=2, seats=2)
-    arrays = Arrays(form, 5, 4)
-    arrays.slots[3].obs[2] = 7
+    spec = EnvSpec(obs_shape=(3,), obs_dtype="<f4", action_shape=(), action_dtype="<i8", choices=2, seats=2)
+    arrays = Arrays(spec, 5, 4)
+    arrays.buffers[3].obs[2] = 7
     assert arrays.rings["obs"][3, 2].tolist() == [7, 7, 7] and arrays.rings["obs"].sum() == 21
-    arrays.slots[1].final_obs[0] = 1
-    assert arrays.slots[3].final_obs[0].tolist() == [1, 1, 1]  # slots take turns in two sets of these
-    part = arrays.slots[0].rows(1, 3)
+    arrays.buffers[1].final_obs[0] = 1
+    assert arrays.buffers[3].final_obs[0].tolist() == [1, 1, 1]  # slots take turns in two sets of these
+    part = arrays.buffers[0].rows(1, 3)
     part.rewards[0] = (1, 2)
-    assert arrays.slots[0].rewards[1].tolist() == [1, 2]
+    assert arrays.buffers[0].rewards[1].tolist() == [1, 2]
 
 
 def test_the_layout_is_measured():
     light = make_gym("CartPole-v1", 4, workers=-1)
     assert light.layout.workers == 0 and "one process" in str(light.layout)
-    form = Form.of(Game())
-    found = layout.pick("waiting", lambda: Game(seconds=0.01), layout.SerialEngine, form, 8)
+    spec = EnvSpec.of(Game())
+    found = layout.pick("waiting", lambda: Game(seconds=0.01), layout.SerialEngine, spec, 8)
     assert found.workers > 1 and found.seconds[found.workers] < found.seconds[0]  # what sleeps, sleeps side by side
     for env in (light,):
         env.close()

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from hotlap.core import native
 from hotlap.core.errors import KernelError
-from hotlap.envs.buffers import Slot
+from hotlap.envs.buffers import StepBuffers
 from hotlap.envs.serial import InProcess
 
 ENGINE = Path(__file__).with_name("engine.c")
 # No contraction into fused multiply-adds: the kernel must round like the Python reference.
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-pthread")
-FILLED = [field.name for field in fields(Slot)][:8]  # what engine.c's struct Batch has pointers to, in its order
+FILLED = [field.name for field in fields(StepBuffers)][:8]  # what engine.c's struct Batch has pointers to, in its order
 
 
 def identity(kernel: Path, defines: dict[str, int | float]) -> str:
@@ -51,22 +51,22 @@ def build(kernel: Path, defines: dict[str, int | float]) -> Path:
 def load(library: Path) -> ctypes.CDLL:
     """Open a built library and declare its entry points."""
     try:
-        found = ctypes.CDLL(str(library))
+        native_library = ctypes.CDLL(str(library))
     except OSError as error:
         raise KernelError(f"cannot load {library} ({error}); delete it to build it again") from error
     pointer = ctypes.c_void_p
-    found.hotlap_state_size.restype = ctypes.c_size_t
-    found.hotlap_pool_new.argtypes, found.hotlap_pool_new.restype = [ctypes.c_int], pointer
-    found.hotlap_pool_free.argtypes, found.hotlap_pool_free.restype = [pointer], None
-    found.hotlap_reset.argtypes, found.hotlap_reset.restype = [pointer, pointer, pointer, ctypes.c_int], None
-    found.hotlap_step.argtypes, found.hotlap_step.restype = [pointer, pointer], ctypes.c_int64
-    return found
+    native_library.hotlap_state_size.restype = ctypes.c_size_t
+    native_library.hotlap_pool_new.argtypes, native_library.hotlap_pool_new.restype = [ctypes.c_int], pointer
+    native_library.hotlap_pool_free.argtypes, native_library.hotlap_pool_free.restype = [pointer], None
+    native_library.hotlap_reset.argtypes, native_library.hotlap_reset.restype = [pointer, pointer, pointer, ctypes.c_int], None
+    native_library.hotlap_step.argtypes, native_library.hotlap_step.restype = [pointer, pointer], ctypes.c_int64
+    return native_library
 
 
 class NativeEngine(InProcess):
     """A batch of environments that live in one block of memory and are stepped by the game's kernel."""
 
-    def __init__(self, game: Any, actions: NDArray[Any], threads: int, slots: tuple[Slot, ...]) -> None:
+    def __init__(self, game: Any, actions: NDArray[Any], threads: int, buffers: tuple[StepBuffers, ...]) -> None:
         self.num_rows = len(actions)
         self._native = load(build(game.kernel, game.defines))
         self.identity = identity(game.kernel, game.defines)
@@ -76,7 +76,7 @@ class NativeEngine(InProcess):
             (ctypes.c_int64 * (3 + len(FILLED)))(
                 len(actions), self._states.ctypes.data, actions.ctypes.data, *(getattr(out, n).ctypes.data for n in FILLED)
             )
-            for out in slots
+            for out in buffers
         ]
         self._addresses = [ctypes.addressof(batch) for batch in self._batches]
         self._threads = min(threads, len(actions))

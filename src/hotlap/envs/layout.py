@@ -15,7 +15,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from hotlap.core import machine
-from hotlap.envs.buffers import Arrays, Form
+from hotlap.envs.buffers import Arrays, EnvSpec
 from hotlap.envs.serial import SerialEngine
 from hotlap.envs.workers import PATIENCE, WorkerEngine
 
@@ -23,7 +23,7 @@ WORTH = 1e-3  # seconds of a vector step in this process below which no worker i
 SAMPLE = 8  # environments that are timed in this process
 SECONDS = 0.5  # for which each layout is timed, at least
 STEPS = 3  # vector steps that each layout is timed for, at least
-GAIN = 0.95  # of the time with fewer workers that more must beat
+WORTHWHILE = 0.95  # share of the time with fewer workers that more workers must beat
 BUSY = 0.5  # share of a step that is computing, above which more workers than cores are not tried
 
 
@@ -47,15 +47,15 @@ def pick(
     name: str,
     make: Callable[[], Any],
     kind: type[SerialEngine],
-    form: Form,
+    spec: EnvSpec,
     num_envs: int,
     groups: int = 1,
     patience: float = PATIENCE,
 ) -> Layout:
     """The fastest number of workers for `num_envs` environments. Environments made for this are closed again."""
     envs = [make() for _ in range(min(num_envs, SAMPLE))]
-    arrays = Arrays(form, len(envs) * form.agents, 2)
-    engine = kind(name, envs, arrays.actions, arrays.slots)
+    arrays = Arrays(spec, len(envs) * spec.agents, 2)
+    engine = kind(name, envs, arrays.actions, arrays.buffers)
     try:
         wall, cpu = _time(engine, arrays, envs[0].action_space)
     finally:
@@ -63,15 +63,15 @@ def pick(
     seconds = {0: wall * num_envs / len(envs)}
     if seconds[0] < WORTH:
         return Layout(0, seconds)
-    together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # processes of torchrun's on this machine
-    best, number = 0, max(1, int(machine.usable_cores()) // together)
+    local_processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # that torchrun started on this machine
+    best, number = 0, max(1, int(machine.usable_cores()) // local_processes)
     while (workers := min(num_envs // groups, -(-number // groups)) * groups) not in seconds:
-        with_workers = WorkerEngine(name, make, kind, form, num_envs * form.agents, 2, workers, patience=patience)
+        with_workers = WorkerEngine(name, make, kind, spec, num_envs * spec.agents, 2, workers, patience=patience)
         try:
             seconds[workers] = _time(with_workers, with_workers.arrays, envs[0].action_space)[0]
         finally:
             with_workers.close()
-        if seconds[workers] > GAIN * seconds[best]:
+        if seconds[workers] > WORTHWHILE * seconds[best]:
             break
         best = workers
         if cpu > BUSY * wall:
@@ -86,7 +86,7 @@ def _time(engine: Any, arrays: Arrays, space: Any) -> tuple[float, float]:
     random, walls, cpu = np.random.default_rng(0), [], 0.0
     space.seed(0)
     for number in range(10_000):
-        arrays.actions[:] = _actions(space, engine, arrays.slots[number % 2].mask, random)
+        arrays.actions[:] = _actions(space, engine, arrays.buffers[number % 2].mask, random)
         begin, cpu_begin = time.perf_counter(), time.process_time()
         engine.start(0, (number + 1) % 2)
         engine.wait()
@@ -107,6 +107,6 @@ def draw_legal(space: Any, mask: NDArray[np.bool_], random: np.random.Generator)
     """Random actions that the masks [rows, choices] allow, of a discrete or multi-discrete space."""
     drawn = random.random(mask.shape) * mask
     if isinstance(space, Discrete):
-        one: NDArray[Any] = drawn.argmax(1)
-        return one
+        actions: NDArray[Any] = drawn.argmax(1)
+        return actions
     return np.stack([part.argmax(1) for part in np.split(drawn, np.cumsum(space.nvec)[:-1], 1)], 1)

@@ -1,6 +1,6 @@
-"""PettingZoo's games as hotlap steps them: `pettingzoo/connect_four_v3` by name, or any game of that interface.
+"""PettingZoo games as hotlap environments: `pettingzoo/connect_four_v3` by name, or any object with a PettingZoo interface.
 
-A game whose players take turns (AEC) becomes one row whose `seat` changes; one whose players act together (Parallel) has a row
+A game whose players take turns (AEC) becomes one row whose `seat` changes; one whose players act at the same time (Parallel) has a row
 for each. The players of a game must have equal spaces.
 """
 
@@ -33,13 +33,13 @@ def maker(name: str) -> Callable[[], Any]:
 
 def _make(name: str, module: str) -> Any:
     try:
-        found = import_module(module)
+        family = import_module(module)
     except ImportError as error:
         raise ValueError(f"{name} cannot be made: {error}") from None
-    return Together(found.parallel_env()) if hasattr(found, "parallel_env") else Turns(found.env())
+    return SimultaneousEnv(family.parallel_env()) if hasattr(family, "parallel_env") else TurnBasedEnv(family.env())
 
 
-class Turns(gymnasium.Env[Any, Any]):
+class TurnBasedEnv(gymnasium.Env[Any, Any]):
     """A turn-based game: each step is the move of whoever's turn it is, `info["seat"]`; `info["rewards"]` are everyone's."""
 
     def __init__(self, game: Any) -> None:
@@ -58,13 +58,13 @@ class Turns(gymnasium.Env[Any, Any]):
         game.step(action)
         rewards = np.array([game.rewards.get(agent, 0.0) for agent in game.possible_agents], np.float32)
         terminated = any(game.terminations.values())
-        (obs, mask), told = self._observe(), self._seat()
+        (obs, mask), next_seat = self._observe(), self._seat()
         while game.agents and (game.terminations[game.agent_selection] or game.truncations[game.agent_selection]):
-            game.step(None)  # who is out of the game says goodbye
+            game.step(None)  # an AEC game removes a finished player on its next step
             if game.agents:
-                (obs, mask), told = self._observe(), self._seat()
+                (obs, mask), next_seat = self._observe(), self._seat()
         over = not game.agents
-        info = self._info(mask) | {"seat": told, "rewards": rewards}
+        info = self._info(mask) | {"seat": next_seat, "rewards": rewards}
         return obs, float(rewards[seat]), over and terminated, over and not terminated, info
 
     def _seat(self) -> int:
@@ -80,7 +80,7 @@ class Turns(gymnasium.Env[Any, Any]):
         self.game.close()
 
 
-class Together:
+class SimultaneousEnv:
     """Players who act at the same time, for `serial.AgentsEngine`."""
 
     def __init__(self, game: Any) -> None:
@@ -91,18 +91,20 @@ class Together:
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> list[tuple[int, Any, Any]]:
         """(agent, observation, mask) of each agent."""
-        seen, _ = self.game.reset(seed=None if seed is None else seed % 2**31, options=options)
-        return [(self._number[agent], *_split(obs)) for agent, obs in seen.items()]
+        observations, _ = self.game.reset(seed=None if seed is None else seed % 2**31, options=options)
+        return [(self._number[agent], *_split(obs)) for agent, obs in observations.items()]
 
     def step(self, actions: Any) -> tuple[list[tuple[int, Any, float, bool, bool, Any]], bool]:
         """(agent, observation, reward, terminated, truncated, mask) of each that acted, and whether the episode is over."""
         acted = list(self.game.agents)
-        seen, reward, terminated, truncated, _ = self.game.step({agent: actions[self._number[agent]] for agent in acted})
-        found = []
+        observations, reward, terminated, truncated, _ = self.game.step(
+            {agent: actions[self._number[agent]] for agent in acted}
+        )
+        results = []
         for agent in acted:
-            obs, mask = _split(seen[agent])
-            found.append((self._number[agent], obs, reward[agent], terminated[agent], truncated[agent], mask))
-        return found, not self.game.agents
+            obs, mask = _split(observations[agent])
+            results.append((self._number[agent], obs, reward[agent], terminated[agent], truncated[agent], mask))
+        return results, not self.game.agents
 
     def close(self) -> None:
         self.game.close()

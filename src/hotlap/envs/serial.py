@@ -1,4 +1,4 @@
-"""Environments in Python, stepped one after another: any Gymnasium environment, a game's reference, agents that act together.
+"""Environments in Python, stepped one after another: any Gymnasium environment, a game's reference, agents that act at the same time.
 
 An engine has one or more groups of rows that step apart from each other: `start(group, slot)` begins a step of a group,
 `wait()` gives the groups whose steps are over. In this process there is one group, and `wait` does the work.
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.core.errors import EnvFailed
-from hotlap.envs.buffers import Slot
+from hotlap.envs.buffers import StepBuffers
 
 
 class InProcess:
@@ -20,7 +20,7 @@ class InProcess:
     num_rows: int
     _slot: int | None = None
     restores = True  # whether `load_state` brings episodes back
-    masked = False  # whether it tells which actions are legal
+    masked = False  # whether environments give action masks
     workers = 0
 
     @property
@@ -46,7 +46,9 @@ class SerialEngine(InProcess):
 
     restores = False
 
-    def __init__(self, name: str, envs: list[Any], actions: NDArray[Any], slots: tuple[Slot, ...], first: int = 0) -> None:
+    def __init__(
+        self, name: str, envs: list[Any], actions: NDArray[Any], buffers: tuple[StepBuffers, ...], first: int = 0
+    ) -> None:
         self.identity = name
         self.envs = envs
         self.num_rows = len(actions)
@@ -54,14 +56,14 @@ class SerialEngine(InProcess):
         self._first = first
         self._actions = actions
         self._scalar = actions.ndim == 1
-        self._slots = slots
+        self._buffers = buffers
         self._returns = np.zeros(len(actions), np.float64)
         self._lengths = np.zeros(len(actions), np.int64)
-        self._turns = bool(slots[0].seat.size)
-        self._seat_returns = np.zeros_like(slots[0].episode_returns)
+        self._turn_based = bool(buffers[0].seat.size)
+        self._seat_returns = np.zeros_like(buffers[0].episode_returns)
 
     def reset(self, seeds: NDArray[np.uint64] | None, start: Any, slot: int) -> None:
-        out = self._slots[slot]
+        out = self._buffers[slot]
         try:
             for i, env in enumerate(self.envs):
                 self.at[0] = i
@@ -73,7 +75,7 @@ class SerialEngine(InProcess):
         self._lengths[:] = 0
 
     def step(self, slot: int) -> int:
-        out, at = self._slots[slot], self.at
+        out, at = self._buffers[slot], self.at
         actions = list(self._actions) if self._scalar else self._actions.copy()
         results, over = [], []
         try:
@@ -81,7 +83,7 @@ class SerialEngine(InProcess):
                 at[0] = i
                 obs, reward, terminated, truncated, info = env.step(actions[i])
                 results.append((reward, terminated, truncated))
-                if self._turns:
+                if self._turn_based:
                     out.rewards[i] = info["rewards"]
                 if terminated or truncated:
                     over.append(i)
@@ -97,35 +99,35 @@ class SerialEngine(InProcess):
         out.reward[:] = rewards
         self._returns += rewards
         self._lengths += 1
-        if self._turns:
+        if self._turn_based:
             self._seat_returns += out.rewards
         for i in over:
             out.episode_return[i], out.episode_length[i] = self._returns[i], self._lengths[i]
             self._returns[i] = self._lengths[i] = 0
-            if self._turns:
+            if self._turn_based:
                 out.episode_returns[i] = self._seat_returns[i]
                 out.episode_return[i] = self._seat_returns[i, 0]
                 self._seat_returns[i] = 0
         return len(over)
 
-    def _note(self, i: int, out: Slot, info: dict[str, Any]) -> None:
-        """Keep what else an environment tells: which actions are legal, whose turn it is."""
+    def _note(self, i: int, out: StepBuffers, info: dict[str, Any]) -> None:
+        """Keep what `info` tells: which actions are legal, whose turn it is."""
         if "action_mask" in info:
             self.masked = True
             out.mask[i] = np.asarray(info["action_mask"], np.bool_).ravel()
         elif self.masked:
             out.mask[i] = True
-        if self._turns:
+        if self._turn_based:
             out.seat[i] = info["seat"]
 
-    def _note_end(self, i: int, out: Slot, info: dict[str, Any]) -> None:
-        if self._turns:
+    def _note_end(self, i: int, out: StepBuffers, info: dict[str, Any]) -> None:
+        if self._turn_based:
             out.final_seat[i] = info["seat"]
 
     def _fail(self, error: Exception) -> None:
         where = f"environment {self._first + int(self.at[0])} of {self.identity}"
-        said = str(error).partition("\n")[0]
-        raise EnvFailed(f"{where} raised {type(error).__name__}: {said}", traceback.format_exc()) from error
+        message = str(error).partition("\n")[0]
+        raise EnvFailed(f"{where} raised {type(error).__name__}: {message}", traceback.format_exc()) from error
 
     def state(self) -> NDArray[Any]:
         """Nothing: these environments cannot be saved, so a resumed run begins new episodes."""
@@ -151,7 +153,7 @@ class ReferenceEngine(SerialEngine):
                 return -1 - i
         return super().step(slot)
 
-    def _note_end(self, i: int, out: Slot, info: dict[str, Any]) -> None:
+    def _note_end(self, i: int, out: StepBuffers, info: dict[str, Any]) -> None:
         super()._note_end(i, out, info)
         out.episode_metrics[i] = self.envs[i].metrics()
 
@@ -167,13 +169,13 @@ class ReferenceEngine(SerialEngine):
 
 
 class AgentsEngine(SerialEngine):
-    """Environments whose agents act at the same time, a row for each agent (see `pettingzoo.Together`).
+    """Environments whose agents act at the same time, a row for each agent (see `pettingzoo.SimultaneousEnv`).
 
     An agent that leaves early is not active until the episode of the others is over.
     """
 
     def reset(self, seeds: NDArray[np.uint64] | None, start: Any, slot: int) -> None:
-        out, agents = self._slots[slot], self.num_rows // len(self.envs)
+        out, agents = self._buffers[slot], self.num_rows // len(self.envs)
         try:
             for i, env in enumerate(self.envs):
                 self.at[0] = i
@@ -184,7 +186,7 @@ class AgentsEngine(SerialEngine):
         self._lengths[:] = 0
 
     def step(self, slot: int) -> int:
-        out, ended = self._slots[slot], 0
+        out, ended = self._buffers[slot], 0
         agents = self.num_rows // len(self.envs)
         out.reward[:] = out.terminated[:] = out.truncated[:] = 0
         out.active[:] = False
@@ -211,10 +213,10 @@ class AgentsEngine(SerialEngine):
             self._fail(error)
         return ended
 
-    def _begin(self, out: Slot, begin: int, seen: list[Any]) -> None:
+    def _begin(self, out: StepBuffers, begin: int, seen: list[Any]) -> None:
         for agent, obs, mask in seen:
             self._observe(out, begin + agent, obs, mask)
 
-    def _observe(self, out: Slot, row: int, obs: Any, mask: Any) -> None:
+    def _observe(self, out: StepBuffers, row: int, obs: Any, mask: Any) -> None:
         out.obs[row], out.active[row] = obs, True
         self._note(row, out, {} if mask is None else {"action_mask": mask})

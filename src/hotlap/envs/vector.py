@@ -17,7 +17,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hotlap.envs import layout, load_game, pettingzoo
-from hotlap.envs.buffers import Arrays, Form, Slot
+from hotlap.envs.buffers import Arrays, EnvSpec, StepBuffers
 from hotlap.envs.engine import NativeEngine, identity
 from hotlap.envs.serial import AgentsEngine, ReferenceEngine, SerialEngine
 from hotlap.envs.workers import PATIENCE, WorkerEngine
@@ -33,7 +33,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     When episodes end, `info` holds Gymnasium's keys: `final_obs` (the true last observation) and `final_info` with `return`,
     `length` and the game's own metrics, such as `score`; the masks `_final_obs` and `_final_info` say which rows count.
-    `action_mask` says which actions are legal, `seat` whose turn it is, `rewards` what each seat got, where a game has such.
+    `action_mask` says which actions are legal, `seat` whose turn it is, `rewards` what each seat got, where a game has them.
 
     Row i is seeded with `seed + i`. `state()` and `load_state()` save and restore everything, to the bit.
 
@@ -42,9 +42,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
 
-    def __init__(self, game: Any, form: Form, arrays: Arrays, engine: Engine, seed: int | None) -> None:
+    def __init__(self, game: Any, spec: EnvSpec, arrays: Arrays, engine: Engine, seed: int | None) -> None:
         self.game = game
-        self.form = form
+        self.env_spec = spec
         self.engine = engine
         self.num_envs = engine.num_rows
         self.single_observation_space, self.single_action_space = game.observation_space, game.action_space
@@ -53,11 +53,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.turbo = isinstance(engine, NativeEngine)
         self.layout = layout.Layout(engine.workers)
         self.rings = arrays.rings
-        self.depth = len(arrays.slots)
+        self.depth = len(arrays.buffers)
         self.groups = engine.groups
         self._arrays = arrays
         self._views = [
-            arrays.slots if len(self.groups) == 1 else tuple(slot.rows(rows.start, rows.stop) for slot in arrays.slots)
+            arrays.buffers if len(self.groups) == 1 else tuple(step.rows(rows.start, rows.stop) for step in arrays.buffers)
             for rows in self.groups
         ]
         self._metric_names = tuple(getattr(game, "metric_names", ()))
@@ -85,7 +85,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._slot = [slot] * len(self.groups)
         self.engine.reset(seeds, start, slot)
         self._started = True
-        return self._arrays.slots[slot].obs, self._told(self._arrays.slots[slot])
+        return self._arrays.slots[slot].obs, self._info(self._arrays.slots[slot])
 
     def _seeds(self, seed: Any) -> NDArray[np.uint64]:
         each = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
@@ -103,25 +103,25 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         while self.receive():
             pass
         out = self._arrays.slots[self._slot[0]]
-        info = self._told(out)
+        info = self._info(out)
         if any(self._finished):
             ended = out.terminated | out.truncated
             info |= {"final_obs": out.final_obs, "_final_obs": ended, "final_info": self.final_info(out), "_final_info": ended}
         return out.obs, out.reward, out.terminated, out.truncated, info
 
-    def _told(self, out: Slot) -> dict[str, Any]:
-        """What else environments say: which actions are legal, whose turn it is, who still plays."""
+    def _info(self, out: StepBuffers) -> dict[str, Any]:
+        """Which actions are legal, whose turn it is, which agents still play."""
         info: dict[str, Any] = {"action_mask": out.mask} if self.engine.masked else {}
-        if self.form.seats > 1:
+        if self.env_spec.seats > 1:
             info |= {"seat": out.seat, "rewards": out.rewards}
-        if self.form.agents > 1:
+        if self.env_spec.agents > 1:
             info["active"] = out.active
         return info
 
-    def final_info(self, out: Slot) -> dict[str, NDArray[Any]]:
+    def final_info(self, out: StepBuffers) -> dict[str, NDArray[Any]]:
         """Return, length and the game's own metrics of episodes, by row; of rows whose episode ended in this step."""
         columns: dict[str, NDArray[Any]] = {name: out.episode_metrics[:, i] for i, name in enumerate(self._metric_names)}
-        if self.form.seats > 1:
+        if self.env_spec.seats > 1:
             columns["returns"] = out.episode_returns
         return {"return": out.episode_return, "length": out.episode_length, **columns}
 
@@ -145,7 +145,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._finished[group] = finished
         return [group for group, _ in over]
 
-    def outcome(self, group: int) -> tuple[Slot, int]:
+    def outcome(self, group: int) -> tuple[StepBuffers, int]:
         """What the last step of a group left behind, and how many of its episodes ended."""
         return self._views[group][self._slot[group]], self._finished[group]
 
@@ -162,7 +162,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             raise RuntimeError("call reset() before step()")
         place = self._arrays.actions[rows]
         try:
-            if np.shape(actions) != place.shape:  # or one action would be spread over all environments
+            if np.shape(actions) != place.shape:  # or NumPy would broadcast one action to all environments
                 raise ValueError
             np.copyto(place, actions, casting="same_kind")
         except (TypeError, ValueError):
@@ -234,9 +234,9 @@ def make_vec(
         label = f"{identity(game.kernel, game.defines)}-reference"
         place = _Placement(workers, async_factor, depth, patience)
         return _in_python(label, lambda: kind(**options), ReferenceEngine, game, num_envs, seed, place)
-    form = Form.of(game)
-    arrays = Arrays(form, num_envs, depth)
-    return GameVectorEnv(game, form, arrays, NativeEngine(game, arrays.actions, threads, arrays.slots), seed)
+    spec = EnvSpec.of(game)
+    arrays = Arrays(spec, num_envs, depth)
+    return GameVectorEnv(game, spec, arrays, NativeEngine(game, arrays.actions, threads, arrays.buffers), seed)
 
 
 def make_gym(
@@ -253,7 +253,7 @@ def make_gym(
 
     `workers` processes step them, 0: this one, -1: as many as measure fastest; the results are the same. Those form
     `async_factor` groups, which step apart from each other through `send` and `receive`. A worker that does not answer for
-    `patience` seconds is an error. Observations that are no array of numbers are flattened (a discrete one becomes one-hot).
+    `patience` seconds is an error. Observations that are not arrays of numbers are flattened (a discrete one becomes one-hot).
     """
     name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
     _check_counts(name, num_envs=num_envs)
@@ -263,7 +263,7 @@ def make_gym(
     first = _usable(make, name)
     if not isinstance(first.action_space, Box | Discrete | MultiDiscrete):
         raise ValueError(f"{name}: actions must be Discrete, MultiDiscrete or Box, not {first.action_space}")
-    kind = AgentsEngine if isinstance(first, pettingzoo.Together) else SerialEngine
+    kind = AgentsEngine if isinstance(first, pettingzoo.SimultaneousEnv) else SerialEngine
     place = _Placement(workers, async_factor, depth, patience)
     return _in_python(name, lambda: _usable(make, name), kind, first, num_envs, seed, place)
 
@@ -283,26 +283,26 @@ def _in_python(
 ) -> GameVectorEnv:
     """Environments in Python. `game` is the first of them, already made."""
     _check_counts(name, async_factor=place.async_factor)
-    form = Form.of(game)
+    spec = EnvSpec.of(game)
     if place.workers == AUTO:
-        found = layout.pick(name, make, kind, form, num_envs, place.async_factor, place.patience)
+        chosen = layout.pick(name, make, kind, spec, num_envs, place.async_factor, place.patience)
     else:
         _check_counts(name, 0, workers=place.workers)
-        found = layout.Layout(place.workers)
-    workers = found.workers
+        chosen = layout.Layout(place.workers)
+    workers = chosen.workers
     if workers > num_envs or workers % place.async_factor:
         limits = f"at most num_envs ({num_envs}), and a multiple of async_factor ({place.async_factor})"
         raise ValueError(f"{name}: workers ({workers}) must be {limits}")
-    rows = num_envs * form.agents
+    rows = num_envs * spec.agents
     if not workers:
-        arrays = Arrays(form, rows, place.depth)
+        arrays = Arrays(spec, rows, place.depth)
         envs = [game, *(make() for _ in range(num_envs - 1))]
-        env = GameVectorEnv(game, form, arrays, kind(name, envs, arrays.actions, arrays.slots), seed)
+        env = GameVectorEnv(game, spec, arrays, kind(name, envs, arrays.actions, arrays.buffers), seed)
     else:
         game.close()
-        engine = WorkerEngine(name, make, kind, form, rows, place.depth, workers, place.async_factor, place.patience)
-        env = GameVectorEnv(game, form, engine.arrays, engine, seed)
-    env.layout = found
+        engine = WorkerEngine(name, make, kind, spec, rows, place.depth, workers, place.async_factor, place.patience)
+        env = GameVectorEnv(game, spec, engine.arrays, engine, seed)
+    env.layout = chosen
     return env
 
 

@@ -32,12 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.core.errors import EnvFailed
-from hotlap.envs.buffers import Arrays, Form, nbytes
+from hotlap.envs.buffers import Arrays, EnvSpec, nbytes
 from hotlap.envs.serial import SerialEngine
 
 PATIENCE = 60.0  # seconds that a step may take before its worker is called hung
 STARTING = 10  # times as long for making environments and for their first reset
-KILL_AFTER = 2.0  # seconds that a worker has to end by itself
+KILL_AFTER = 2.0  # seconds that a worker has to exit before it is killed
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 STEP, FAILED = b"s", b"!"
 
@@ -62,7 +62,7 @@ class WorkerEngine:
         name: str,
         make: Callable[[], Any],
         kind: type[SerialEngine],
-        form: Form,
+        spec: EnvSpec,
         rows: int,
         depth: int,
         workers: int,
@@ -75,20 +75,20 @@ class WorkerEngine:
         self.num_rows = rows
         self.workers = workers
         self.patience = patience
-        memory = _memory(nbytes(form, rows, depth) + 8 * workers)
+        memory = _memory(nbytes(spec, rows, depth) + 8 * workers)
         block = np.frombuffer(mmap.mmap(memory.fileno(), 0), np.uint8)
-        self.arrays = Arrays(form, rows, depth, block[: nbytes(form, rows, depth)])
-        self._at = block[nbytes(form, rows, depth) :].view(np.int64)  # the environment each worker is stepping
+        self.arrays = Arrays(spec, rows, depth, block[: nbytes(spec, rows, depth)])
+        self._at = block[nbytes(spec, rows, depth) :].view(np.int64)  # the environment each worker is stepping
         self._poll = select.poll()
         self._by_fd: dict[int, _Worker] = {}
         self._workers: list[_Worker] = []
         self._ended: dict[int, int] = {}  # by group: episodes that ended in the step under way
         self._left: dict[int, int] = {}  # by group: workers that have not ended that step
-        envs = rows // form.agents
-        bounds = [envs * i // workers * form.agents for i in range(workers + 1)]
+        envs = rows // spec.agents
+        bounds = [envs * i // workers * spec.agents for i in range(workers + 1)]
         try:
             for i in range(workers):
-                setup = {"name": name, "make": make, "kind": kind, "form": form, "rows": rows, "depth": depth}
+                setup = {"name": name, "make": make, "kind": kind, "spec": spec, "rows": rows, "depth": depth}
                 setup |= {"index": i, "begin": bounds[i], "end": bounds[i + 1], "path": sys.path}
                 self._launch(setup, memory.fileno(), groups * i // workers)
             self._all(patience * STARTING)
@@ -122,7 +122,7 @@ class WorkerEngine:
         theirs.close()
         connection = Connection(ours.detach())
         rows = slice(setup["begin"], setup["end"])
-        first = rows.start // setup["form"].agents
+        first = rows.start // setup["spec"].agents
         worker = _Worker(process, connection, stack, setup["index"], rows, first, group, open=True)
         self._workers.append(worker)
         self._by_fd[connection.fileno()] = worker
@@ -190,20 +190,20 @@ class WorkerEngine:
                 worker.connection.send_bytes(command)
 
     def _all(self, patience: float) -> list[bytes]:
-        """The answer of each worker, once all have given it."""
-        found: dict[int, bytes] = {}
-        while len(found) < self.workers:
-            found |= {worker.index: reply for worker, reply in self._replies(patience)}
-        return [found[i] for i in range(self.workers)]
+        """The reply of each worker, once all have replied."""
+        replies: dict[int, bytes] = {}
+        while len(replies) < self.workers:
+            replies |= {worker.index: reply for worker, reply in self._replies(patience)}
+        return [replies[i] for i in range(self.workers)]
 
     def _replies(self, patience: float) -> list[tuple[_Worker, bytes]]:
-        """Answers that are there, at least one; raises if a worker failed, died or does not answer in time."""
+        """The replies that have arrived, at least one; raises if a worker failed, died or does not answer in time."""
         waited = 0.0
         while not (ready := self._poll.poll(1000 * min(1.0, patience))):
             waited += min(1.0, patience)  # not by the clock: all of us may have been stopped in between
             if waited >= patience:
                 self._fail(*self._hung(patience))
-        found = []
+        replies = []
         for fd, _ in ready:
             worker = self._by_fd[fd]
             try:
@@ -211,11 +211,11 @@ class WorkerEngine:
             except (EOFError, OSError):
                 self._fail(self._dead(worker), "")
             if reply[:1] == FAILED:
-                told = json.loads(reply[1:])
-                self._fail(told["said"], told["traceback"])
+                failure = json.loads(reply[1:])
+                self._fail(failure["message"], failure["traceback"])
             worker.open = False
-            found.append((worker, reply))
-        return found
+            replies.append((worker, reply))
+        return replies
 
     def _fail(self, message: str, details: str) -> None:
         for worker in self._workers:
@@ -237,10 +237,10 @@ class WorkerEngine:
         stack = ""
         for _ in range(20):
             time.sleep(0.05)
-            found = os.pread(worker.stack.fileno(), 1 << 16, 0).decode(errors="replace")
-            if found and found == stack:
+            written = os.pread(worker.stack.fileno(), 1 << 16, 0).decode(errors="replace")
+            if written and written == stack:
                 break
-            stack = found
+            stack = written
         return f"{self._where(worker)} has not answered for {patience:g} s (its stack is above)", stack
 
 
@@ -268,24 +268,24 @@ def work() -> None:
     try:
         _serve(connection, memory)
     except EnvFailed as error:
-        _answer(connection, FAILED + json.dumps({"said": str(error), "traceback": error.details}).encode())
+        _answer(connection, FAILED + json.dumps({"message": str(error), "traceback": error.details}).encode())
     except BaseException as error:
-        told = {"said": f"a worker failed: {type(error).__name__}: {error}", "traceback": traceback.format_exc()}
-        _answer(connection, FAILED + json.dumps(told).encode())
+        failure = {"message": f"a worker failed: {type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        _answer(connection, FAILED + json.dumps(failure).encode())
 
 
 def _serve(connection: Connection, memory: int) -> None:
     setup = cloudpickle.loads(_ask(connection))  # what is unpickled here comes from our own parent, over a private socket
     sys.path[:] = setup["path"]
-    form, rows, depth = setup["form"], setup["rows"], setup["depth"]
+    spec, rows, depth = setup["spec"], setup["rows"], setup["depth"]
     begin, end = setup["begin"], setup["end"]
     block = np.frombuffer(mmap.mmap(memory, 0), np.uint8)
-    arrays = Arrays(form, rows, depth, block[: nbytes(form, rows, depth)])
-    first = begin // form.agents
-    envs = [setup["make"]() for _ in range((end - begin) // form.agents)]
-    slots = tuple(slot.rows(begin, end) for slot in arrays.slots)
-    engine: SerialEngine = setup["kind"](setup["name"], envs, arrays.actions[begin:end], slots, first)
-    engine.at = block[nbytes(form, rows, depth) :].view(np.int64)[setup["index"] : setup["index"] + 1]
+    arrays = Arrays(spec, rows, depth, block[: nbytes(spec, rows, depth)])
+    first = begin // spec.agents
+    envs = [setup["make"]() for _ in range((end - begin) // spec.agents)]
+    buffers = tuple(step.rows(begin, end) for step in arrays.buffers)
+    engine: SerialEngine = setup["kind"](setup["name"], envs, arrays.actions[begin:end], buffers, first)
+    engine.at = block[nbytes(spec, rows, depth) :].view(np.int64)[setup["index"] : setup["index"] + 1]
     _answer(connection, b"ready")
     while True:
         message = _ask(connection, engine)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from hotlap.core import secrets
 from hotlap.core.errors import UsageError
+from hotlap.record.run import RUNS
 from hotlap.target import parsing
 from hotlap.target.target import Script, System, Variant
 
@@ -32,7 +33,10 @@ def is_target(text: str) -> bool:
     from hotlap.systems import is_known
 
     words = _split(text)
-    return bool(words) and (parsing.is_script(words) or is_known(words[0]))
+    if not words or parsing.is_script(words):
+        return bool(words)
+    saved = len(words) == 1 and any((folder / "run.json").exists() for folder in (Path(words[0]), RUNS / words[0]))
+    return not saved and not words[0].endswith(".json") and is_known(words[0])
 
 
 def variant(text: str, name: str | None = None, extra: Sequence[str] = (), env_only: bool = False) -> Variant:

@@ -35,10 +35,10 @@ class Discrete:
     def sample(self, logits: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Actions [B] or [B, k], and the logarithm of their probability [B]."""
         actions, chosen = [], []
-        for logp in self._parts(logits, mask):
-            action = _draw(logp.exp(), generator)
+        for log_prob in self._parts(logits, mask):
+            action = _draw(log_prob.exp(), generator)
             actions.append(action)
-            chosen.append(logp.gather(-1, action[:, None])[:, 0])
+            chosen.append(log_prob.gather(-1, action[:, None])[:, 0])
         return (torch.stack(actions, -1) if self.shape else actions[0]), _sum(chosen)
 
     def choose(self, logits: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> Tensor:
@@ -48,22 +48,22 @@ class Discrete:
         return _draw(torch.softmax(logits, -1), generator)
 
     def best(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
-        actions = [logp.argmax(-1) for logp in self._parts(logits, mask)]
+        actions = [log_prob.argmax(-1) for log_prob in self._parts(logits, mask)]
         return torch.stack(actions, -1) if self.shape else actions[0]
 
     def evaluate(self, logits: Tensor, action: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logarithm of the actions' probability [B], and the entropy [B]."""
         parts = self._parts(logits, mask)
-        entropy = [-(logp.exp() * logp.clamp(min=-1e9)).sum(-1) for logp in parts]
+        entropy = [-(log_prob.exp() * log_prob.clamp(min=-1e9)).sum(-1) for log_prob in parts]
         return self._chosen(parts, action), _sum(entropy)
 
-    def likelihood(self, logits: Tensor, action: Tensor, mask: Tensor | None = None) -> Tensor:
+    def log_prob(self, logits: Tensor, action: Tensor, mask: Tensor | None = None) -> Tensor:
         """The first of what `evaluate` gives."""
         return self._chosen(self._parts(logits, mask), action)
 
     def _chosen(self, parts: list[Tensor], action: Tensor) -> Tensor:
         columns = action.unbind(-1) if self.shape else (action,)
-        return _sum([logp.gather(-1, column[:, None])[:, 0] for logp, column in zip(parts, columns, strict=True)])
+        return _sum([log_prob.gather(-1, column[:, None])[:, 0] for log_prob, column in zip(parts, columns, strict=True)])
 
     def _parts(self, logits: Tensor, mask: Tensor | None) -> list[Tensor]:
         if mask is not None:
@@ -108,12 +108,12 @@ class Gaussian:
 Actions = Discrete | Gaussian
 
 
-def _draw(chance: Tensor, generator: torch.Generator) -> Tensor:
+def _draw(probability: Tensor, generator: torch.Generator) -> Tensor:
     """One of the columns of each row [B, n], as likely as it says; an impossible one never."""
-    if chance.numel() < _FEW:  # the first of exponential arrivals at these rates: fewer operations, more random numbers
-        return chance.div_(torch.empty_like(chance).exponential_(generator=generator)).argmax(-1)
-    edges = chance.cumsum(-1)
-    point = torch.rand(len(chance), 1, generator=generator, device=chance.device).mul_(edges[:, -1:] * _BELOW_ONE)
+    if probability.numel() < _FEW:  # the first of exponential arrivals at these rates: fewer operations, more random numbers
+        return probability.div_(torch.empty_like(probability).exponential_(generator=generator)).argmax(-1)
+    edges = probability.cumsum(-1)
+    point = torch.rand(len(probability), 1, generator=generator, device=probability.device).mul_(edges[:, -1:] * _BELOW_ONE)
     return (edges <= point).sum(-1)
 
 

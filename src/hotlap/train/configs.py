@@ -118,9 +118,9 @@ class PPOConfig(Common):
     """Parts in which a minibatch's gradient is computed, one after another, to save memory."""
     sequences: bool = False
     """Let minibatches be whole sequences, as with a memory they always are."""
-    prio_alpha: float = 0.0
+    priority_alpha: float = 0.0
     """How strongly advantages decide which sequences are learned from; 0: all alike."""
-    prio_beta: float = 0.2
+    priority_beta: float = 0.2
     """How strongly importance weights correct for that at the start; reaches 1 at the end."""
     anneal: bool = True
     """Let the step size fall linearly to 0."""

@@ -90,7 +90,7 @@ def start(config: Config, env: Any) -> State:
 def make_net(config: Config, env: Any) -> QNet:
     if not hasattr(env.single_action_space, "n"):
         raise ValueError(f"DQN cannot act in {env.single_action_space}: it takes Discrete")
-    if env.form.seats > 1 or env.form.agents > 1:
+    if env.env_spec.seats > 1 or env.env_spec.agents > 1:
         raise ValueError("DQN trains one agent, not several: use --algo ppo")
     space = env.single_observation_space
     return QNet(space.shape, int(env.single_action_space.n), config.hidden, config.dueling, pixel_scale(space))

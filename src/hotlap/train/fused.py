@@ -2,7 +2,7 @@
 
 On small networks autograd, and an optimizer that walks over parameters, take several times longer than the arithmetic. Here the
 parameters and their gradients are one vector each, of which every layer has its views; a minibatch is some seventy plain
-operations; clipping and Adam see one vector. The result equals autograd's on `ppo.loss_of` within float tolerance, by test.
+operations; clipping and Adam see one vector. The result equals autograd's on `ppo.ppo_loss` within float tolerance, by test.
 """
 
 import ctypes
@@ -89,12 +89,12 @@ class FusedPolicy:
         self._action, self._value = _Layer(net.action, places), _Layer(net.value, places)
         self.cached_rows = max(1, self.CACHED // max(len(layer.bias) for layer in self._actor))
 
-    def chooser(self, rows: int, inputs: int) -> "Chooser | None":
+    def actor_kernel(self, rows: int, inputs: int) -> "ActorKernel | None":
         """A faster way to act for a few rows, if there is one."""
         layers = [*self._actor, self._action]
         narrow = max(inputs, *(len(layer.bias) for layer in layers)) <= WIDEST
         library = _library() if narrow and rows <= FEW_ROWS and not self._action.bias.is_cuda else None
-        return None if library is None else Chooser(library, layers, self._tanh, inputs)
+        return None if library is None else ActorKernel(library, layers, self._tanh, inputs)
 
     def logits(self, obs: Tensor) -> Tensor:
         """Of the actor alone, [B, actions]."""
@@ -130,7 +130,7 @@ class FusedPolicy:
             layer.backward(to_layer, seen[number])
 
 
-class Chooser:
+class ActorKernel:
     """Acting for a few rows in one call (act.c): there an operation of torch's costs more than its arithmetic."""
 
     def __init__(self, library: Any, layers: list[_Layer], tanh: bool, inputs: int) -> None:
@@ -367,38 +367,38 @@ class Adam:
 
 def prepare(config: Any, rows: dict[str, Tensor], part: int) -> dict[str, Tensor]:
     """What `gradients` needs of rows whose gain is known, for parts of so many rows."""
-    bound = torch.where(rows["gain"] >= 0, 1 + config.clip, 1 - config.clip)
-    return {**rows, "pull": rows["gain"] / part, "bound": bound}
+    bound = torch.where(rows["scaled_advantage"] >= 0, 1 + config.clip, 1 - config.clip)
+    return {**rows, "advantage_over_size": rows["scaled_advantage"] / part, "ratio_limit": bound}
 
 
 def gradients(
     config: Any, batch: dict[str, Tensor], logits: Tensor, value: Tensor, entropy_weight: float, report: bool
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-    """Of `ppo.loss_of`: its gradient with respect to the logits [B, actions] and the values [B]; its parts, if asked for."""
+    """Of `ppo.ppo_loss`: its gradient with respect to the logits [B, actions] and the values [B]; its parts, if asked for."""
     size = len(value)
     if (mask := batch.get("mask")) is not None:
         logits = logits.masked_fill(~mask, -torch.inf)
-    logp = torch.log_softmax(logits, -1)
-    chance = logp.exp()
-    action, gain = batch["action"][:, None], batch["pull"]
-    log_ratio = logp.gather(-1, action)[:, 0] - batch["logp"]
+    log_prob = torch.log_softmax(logits, -1)
+    probability = log_prob.exp()
+    action, gain = batch["action"][:, None], batch["advantage_over_size"]
+    log_ratio = log_prob.gather(-1, action)[:, 0] - batch["log_prob"]
     ratio = log_ratio.exp()
     # The surrogate follows the ratio, unless that has moved too far the way the advantage pushes it.
-    moves = (ratio - batch["bound"]).mul_(gain) <= 0
+    moves = (ratio - batch["ratio_limit"]).mul_(gain) <= 0
     slope = (ratio * gain).mul_(moves)[:, None]
-    to_logits = chance * slope
+    to_logits = probability * slope
     to_logits.scatter_add_(1, action, -slope)
     entropy = None
     if entropy_weight or report:
-        weighed = chance * logp.clamp(min=-1e9)
+        weighed = probability * log_prob.clamp(min=-1e9)
         entropy = -weighed.sum(-1, keepdim=True)
         if entropy_weight:
-            to_logits += (weighed + chance * entropy) * (entropy_weight / size)
-    error = value - batch["goal"]
+            to_logits += (weighed + probability * entropy) * (entropy_weight / size)
+    error = value - batch["returns"]
     to_value = error * (config.value_weight / size)
     if config.value_clip:
         moved = value - batch["value"]
-        near = batch["value"] + moved.clamp(-config.value_clip, config.value_clip) - batch["goal"]
+        near = batch["value"] + moved.clamp(-config.value_clip, config.value_clip) - batch["returns"]
         further = error**2 >= near**2
         inside = moved.abs() <= config.value_clip
         to_value = torch.where(further, to_value, near * inside * (config.value_weight / size))

@@ -24,14 +24,14 @@ from torch import Tensor, nn
 from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
-from hotlap.envs.buffers import Slot
+from hotlap.envs.buffers import StepBuffers
 from hotlap.train import parallel, selfplay
 from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
 from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
 from hotlap.train.common import Metrics, part_of, play, tensors_of
 from hotlap.train.configs import PPOConfig, check
 from hotlap.train.fast import keep_memory
-from hotlap.train.fused import Adam, Chooser, FusedPolicy, FusedRecurrent, compute_by_hand, flatten, gradients
+from hotlap.train.fused import ActorKernel, Adam, FusedPolicy, FusedRecurrent, compute_by_hand, flatten, gradients
 from hotlap.train.nets import Memory, Policy, pixel_scale
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import Rollout, Rows, minibatches
@@ -46,9 +46,9 @@ class State:
     net: Policy
     flat: nn.Parameter  # all parameters of the network, which has views of it
     by_hand: FusedPolicy | FusedRecurrent | None  # the network's gradient, where it can be computed so
-    chooser: Chooser | None  # to act for a few rows in one call
+    actor_kernel: ActorKernel | None  # to act for a few rows in one call
     forward: Callable[..., Any]  # the network for acting, and its loss for learning; compiled if asked for
-    assess: Callable[..., dict[str, Tensor]]
+    compute_loss: Callable[..., dict[str, Tensor]]
     actions: Actions
     optimizer: Adam
     generators: list[torch.Generator]  # one for each group of rows, so that who comes first does not matter
@@ -69,8 +69,8 @@ def validate(config: Config) -> None:
     check(
         config,
         ones=("horizon", "epochs", "minibatch", "accumulate", "async_factor", "context", "opponent_every"),
-        zeros=("clip", "value_clip", "value_weight", "entropy", "target_kl", "prio_alpha", "opponents"),
-        fractions=("gae_lambda", "prio_beta", "opponent_share"),
+        zeros=("clip", "value_clip", "value_weight", "entropy", "target_kl", "priority_alpha", "opponents"),
+        fractions=("gae_lambda", "priority_beta", "opponent_share"),
         words={
             "activation": ("tanh", "relu"),
             "memory": ("none", "lstm", "gru", "attention"),
@@ -86,21 +86,21 @@ def validate(config: Config) -> None:
 
 
 def by_sequences(config: Config) -> bool:
-    return config.memory != "none" or config.sequences or config.prio_alpha > 0
+    return config.memory != "none" or config.sequences or config.priority_alpha > 0
 
 
 def _check_game(config: Config, env: Any) -> None:
     """Refuse what these environments cannot be trained with."""
-    if env.form.seats > MAX_SEATS:
-        raise ValueError(f"a game may have {MAX_SEATS} seats, not {env.form.seats}")
+    if env.env_spec.seats > MAX_SEATS:
+        raise ValueError(f"a game may have {MAX_SEATS} seats, not {env.env_spec.seats}")
     columns = min(env.num_envs, config.minibatch // config.horizon)
     if by_sequences(config) and columns < config.accumulate:
         raise ValueError(f"{columns} sequences per minibatch cannot be split into {config.accumulate} parts (accumulate)")
-    if env.form.seats > 1:
+    if env.env_spec.seats > 1:
         actions = actions_of(env.single_action_space)
         if not isinstance(actions, Discrete) or actions.shape:
             raise ValueError(f"seats that take turns choose one of some actions, not {env.single_action_space}")
-        for name in ("memory", "normalize_reward", "prio_alpha", "sequences"):
+        for name in ("memory", "normalize_reward", "priority_alpha", "sequences"):
             if getattr(config, name) not in ("none", False, 0):
                 raise ValueError(f"{name.replace('_', '-')} does not go with seats that take turns")
 
@@ -135,24 +135,24 @@ def start(config: Config, env: Any) -> State:
     parallel.same(flat.data)
     env.reset(seed=_seeds([config.seed], env.num_envs))
     opponents = None
-    if env.form.seats > 1 and config.opponents:
+    if env.env_spec.seats > 1 and config.opponents:
         other = make_net(config, env).to(device)
         opponents = selfplay.Opponents(
-            other, flatten(other), config.opponents, config.opponent_share, env.num_envs, env.form.seats
+            other, flatten(other), config.opponents, config.opponent_share, env.num_envs, env.env_spec.seats
         )
         opponents.add(flat.data)
     plain = config.precision == "float32" and not config.compile
     by_hand: FusedPolicy | FusedRecurrent | None = None
-    weighted = env.form.agents > 1 and by_sequences(config)  # whose loss is computed by autograd alone
+    weighted = env.env_spec.agents > 1 and by_sequences(config)  # whose loss is computed by autograd alone
     if plain and isinstance(actions, Discrete) and not actions.shape and not weighted:
         by_hand = compute_by_hand(net, flat, config.torch_threads)
     return State(
         net=net,
         flat=flat,
         by_hand=by_hand,
-        chooser=_chooser(by_hand, env, opponents, config),
+        actor_kernel=_actor_kernel(by_hand, env, opponents, config),
         forward=torch.compile(net) if config.compile else net,
-        assess=torch.compile(assess) if config.compile else assess,
+        compute_loss=torch.compile(compute_loss) if config.compile else compute_loss,
         actions=actions,
         optimizer=Adam(flat, config.learning_rate, eps=1e-5, clip=config.grad_clip),
         generators=[_generator(device, config.seed, group) for group in range(len(env.groups))],
@@ -165,12 +165,12 @@ def start(config: Config, env: Any) -> State:
     )
 
 
-def _chooser(by_hand: Any, env: Any, opponents: Any, config: Config) -> Chooser | None:
+def _actor_kernel(by_hand: Any, env: Any, opponents: Any, config: Config) -> ActorKernel | None:
     if not isinstance(by_hand, FusedPolicy) or opponents is not None:
         return None
     space = env.single_observation_space
     if config.normalize_obs or space.dtype.kind == "f":  # the rollout's observations are numbers to compute with
-        return by_hand.chooser(max(rows.stop - rows.start for rows in env.groups), space.shape[0])
+        return by_hand.actor_kernel(max(rows.stop - rows.start for rows in env.groups), space.shape[0])
     return None
 
 
@@ -194,7 +194,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
         collect(state, config, env, clock, metrics)
     clock.count(ENV_STEPS, config.horizon * env.num_envs * parallel.world())
     with clock.stage(stages.ADVANTAGE):
-        find_advantages(state, config)
+        compute_advantages(state, config)
     if config.anneal:
         state.optimizer.rate.fill_(config.learning_rate * (1 - progress))
     losses = learn(state, config, clock, progress)
@@ -257,7 +257,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
 
 def _draws(state: State, config: Config, env: Any) -> list[Tensor | None]:
     """For each group of rows, if it acts in one call: the random numbers of all its steps."""
-    if state.chooser is None:
+    if state.actor_kernel is None:
         return [None] * len(env.groups)
     shapes = [(config.horizon, rows.stop - rows.start) for rows in env.groups]
     return [torch.rand(shape, generator=own) for shape, own in zip(shapes, state.generators, strict=True)]
@@ -266,10 +266,10 @@ def _draws(state: State, config: Config, env: Any) -> list[Tensor | None]:
 def act(state: State, config: Config, rows: slice, t: int, generator: torch.Generator, draws: Tensor | None = None) -> Tensor:
     """Choose what these rows do at step t, and keep how likely that was and how good the state."""
     rollout = state.rollout
-    if state.chooser is not None and draws is not None:
+    if state.actor_kernel is not None and draws is not None:
         chosen = rollout.action[t, rows]
         mask = None if rollout.mask is None else rollout.mask[t, rows]
-        state.chooser.choose(rollout.obs[t, rows], mask, draws[t], chosen)
+        state.actor_kernel.act(rollout.obs[t, rows], mask, draws[t], chosen)
         return chosen
     whole = rows.stop - rows.start == rollout.action.shape[1]
     obs = rollout.obs[t] if whole else rollout.obs[t, rows]
@@ -291,7 +291,7 @@ def act(state: State, config: Config, rows: slice, t: int, generator: torch.Gene
     if later:
         action = state.actions.choose(output, generator, mask)
     else:
-        action, rollout.logp[t, rows] = state.actions.sample(output, generator, mask)
+        action, rollout.log_prob[t, rows] = state.actions.sample(output, generator, mask)
     rollout.action[t, rows] = action
     return action
 
@@ -317,8 +317,8 @@ def _judge(state: State, fused: FusedPolicy) -> None:
         acted = rollout.action[begin : begin + some].flatten()
         if len(acted):
             mask = None if rollout.mask is None else rollout.mask[begin : begin + some].flatten(0, 1)[: len(acted)]
-            logp = state.actions.likelihood(logits[: len(acted)], acted, mask)
-            rollout.logp[begin : begin + some] = logp.view(-1, rows)
+            log_prob = state.actions.log_prob(logits[: len(acted)], acted, mask)
+            rollout.log_prob[begin : begin + some] = log_prob.view(-1, rows)
 
 
 def _place(state: State, env: Any, group: int, t: int) -> None:
@@ -407,7 +407,7 @@ def cleared(memory: Memory, done: Tensor) -> Memory:
     return tuple(part * (1.0 - done).view(-1, *[1] * (part.ndim - 1)) for part in memory)
 
 
-def _bootstrap(state: State, config: Config, rows: slice, t: int, truncated: NDArray[np.bool_], out: Slot) -> None:
+def _bootstrap(state: State, config: Config, rows: slice, t: int, truncated: NDArray[np.bool_], out: StepBuffers) -> None:
     """Add the value of where an episode was cut off to its last reward."""
     rollout, chosen = state.rollout, np.flatnonzero(truncated)
     device = rollout.reward.device
@@ -435,7 +435,7 @@ def _scale_rewards(state: State, config: Config, rows: slice, reward: Tensor, do
     returns.mul_(1 - done)
 
 
-def find_advantages(state: State, config: Config) -> None:
+def compute_advantages(state: State, config: Config) -> None:
     """Of every decision, and which decisions can be learned from."""
     rollout, gamma, lam = state.rollout, config.gamma, config.gae_lambda
     if rollout.turns is None:
@@ -503,7 +503,7 @@ def update(
                     state.by_hand.backward(to_logits, to_value)
         else:
             with clock.stage(stages.LOSS):
-                found = state.assess(state.net, state.actions, config, part, entropy_weight)
+                found = state.compute_loss(state.net, state.actions, config, part, entropy_weight)
             with clock.stage(stages.BACKWARD):
                 gradient.zero_()
                 found["loss"].backward()  # type: ignore[no-untyped-call]
@@ -519,11 +519,11 @@ def update(
             losses[name].append(value.detach())
 
 
-def assess(net: Policy, actions: Actions, config: Config, batch: Rows, entropy_weight: Any) -> dict[str, Tensor]:
+def compute_loss(net: Policy, actions: Actions, config: Config, batch: Rows, entropy_weight: Any) -> dict[str, Tensor]:
     """The network on a minibatch, and its loss."""
     with _cast(config):
         output, value = forward(net, batch)
-    return loss_of(actions, config, batch, output, value, entropy_weight)
+    return ppo_loss(actions, config, batch, output, value, entropy_weight)
 
 
 def forward(net: Policy, batch: Rows) -> tuple[Tensor, Tensor]:
@@ -534,7 +534,7 @@ def forward(net: Policy, batch: Rows) -> tuple[Tensor, Tensor]:
     return output, value
 
 
-def loss_of(
+def ppo_loss(
     actions: Actions, config: Config, batch: Rows, output: Tensor, value: Tensor, entropy_weight: Any
 ) -> dict[str, Tensor]:
     """The clipped surrogate, the value's error and the entropy."""
@@ -543,9 +543,9 @@ def loss_of(
     def mean(parts: Tensor) -> Tensor:
         return parts.mean() if weight is None else (parts * weight).sum() / weight.sum().clamp(min=1)
 
-    logp, entropy = actions.evaluate(output, batch["action"], batch.get("mask"))
-    gain, goal, old_value = batch["gain"], batch["goal"], batch["value"]
-    log_ratio = logp - batch["logp"]
+    log_prob, entropy = actions.evaluate(output, batch["action"], batch.get("mask"))
+    gain, goal, old_value = batch["scaled_advantage"], batch["returns"], batch["value"]
+    log_ratio = log_prob - batch["log_prob"]
     ratio = log_ratio.exp()
     policy_loss = -mean(torch.min(gain * ratio, gain * ratio.clamp(1 - config.clip, 1 + config.clip)))
     error = (value - goal) ** 2
@@ -576,7 +576,7 @@ def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]
         output, _, memory = state.net(seen, memory)
         return state.actions.best(output, mask), memory
 
-    if env.form.seats > 1:
+    if env.env_spec.seats > 1:
         policy = selfplay.as_bot(lambda seen, mask: best(seen, mask)[0], device)
         return selfplay.rate(env, seed, policy, selfplay.bots_of(getattr(env.game, "unwrapped", env.game)))
     memory = state.net.initial(env.num_envs)

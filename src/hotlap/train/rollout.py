@@ -31,7 +31,7 @@ class Rollout:
 
     obs: Tensor
     action: Tensor
-    logp: Tensor
+    log_prob: Tensor
     value: Tensor
     reward: Tensor
     done: Tensor
@@ -57,16 +57,16 @@ class Rollout:
             return torch.from_numpy(rings[name]) if in_place else zeros(steps + 1, *rings[name].shape[1:], kind=kind)
 
         turns = None
-        if env.form.seats > 1:
+        if env.env_spec.seats > 1:
             turns = Turns(
                 rings["seat"] if in_place else np.zeros((steps + 1, rows), np.int8),
-                rings["rewards"][1:] if in_place else np.zeros((steps, rows, env.form.seats), np.float32),
+                rings["rewards"][1:] if in_place else np.zeros((steps, rows, env.env_spec.seats), np.float32),
                 np.zeros((steps, rows), np.int8),
             )
         return cls(
             obs=ring("obs", wanted),
             action=zeros(steps, rows, *actions.shape, kind=actions.dtype),
-            logp=zeros(steps, rows),
+            log_prob=zeros(steps, rows),
             value=zeros(steps + 1, rows),
             reward=ring("reward", torch.float32)[1:],
             done=zeros(steps, rows),
@@ -75,7 +75,7 @@ class Rollout:
             memory=memory,
             in_place=in_place,
             turns=turns,
-            valid=np.ones((steps, rows), bool) if env.form.seats > 1 or env.form.agents > 1 else None,
+            valid=np.ones((steps, rows), bool) if env.env_spec.seats > 1 or env.env_spec.agents > 1 else None,
         )
 
     def rows(self) -> Rows:
@@ -83,7 +83,7 @@ class Rollout:
         parts = {
             "obs": self.obs[:-1],
             "action": self.action,
-            "logp": self.logp,
+            "log_prob": self.log_prob,
             "value": self.value[:-1],
             "advantage": self.advantage,
         }
@@ -95,9 +95,11 @@ def minibatches(
 ) -> Iterator[list[Rows]]:
     """One pass over a rollout. A minibatch comes in parts of equal weight: `config.accumulate`, or more, so that a network that
     is computed by hand finds in the cache what it needs again."""
-    if rollout.memory or config.sequences or config.prio_alpha:
+    if rollout.memory or config.sequences or config.priority_alpha:
         for batch in _of_sequences(rollout, config, generator, progress, by_hand):
-            yield [fused.prepare(config, part, len(part["gain"])) for part in batch] if by_hand is not None else batch
+            yield (
+                [fused.prepare(config, part, len(part["scaled_advantage"])) for part in batch] if by_hand is not None else batch
+            )
     else:
         yield from _of_steps(rollout, config, generator, by_hand)
 
@@ -116,7 +118,7 @@ def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand
     if not size:
         return
     mixed = {name: part[order] for name, part in whole.items()}
-    mixed |= _goals(config, mixed["advantage"], mixed["value"], size)
+    mixed |= _returns_and_advantages(config, mixed["advantage"], mixed["value"], size)
     step = _in_cache(size // config.accumulate, 1, by_hand)
     if by_hand is not None:
         mixed = fused.prepare(config, mixed, step)  # for all minibatches at once
@@ -135,21 +137,21 @@ def _in_cache(size: int, rows: int, by_hand: ByHand) -> int:
 def _of_sequences(
     rollout: Rollout, config: Any, generator: torch.Generator, progress: float, by_hand: ByHand
 ) -> Iterator[list[Rows]]:
-    """Whole sequences of some rows of the vector; with `prio_alpha`, those with large advantages more often."""
+    """Whole sequences of some rows of the vector; with `priority_alpha`, those with large advantages more often."""
     columns, device = rollout.advantage.shape[1], rollout.advantage.device
     size = min(columns, config.minibatch // config.horizon) // config.accumulate * config.accumulate
     step = _in_cache(size // config.accumulate, config.horizon, by_hand)
     order = torch.randperm(columns, generator=generator, device=device)
-    chance = None
-    if config.prio_alpha:
-        weight = rollout.advantage.abs().mean(0) ** config.prio_alpha
-        chance = (weight + 1e-6) / (weight + 1e-6).sum()
+    probability = None
+    if config.priority_alpha:
+        weight = rollout.advantage.abs().mean(0) ** config.priority_alpha
+        probability = (weight + 1e-6) / (weight + 1e-6).sum()
     for begin in range(0, columns - size + 1, size):
         chosen, correction = order[begin : begin + size], None
-        if chance is not None:
-            chosen = torch.multinomial(chance, size, replacement=True, generator=generator)
-            beta = config.prio_beta + progress * (1 - config.prio_beta)
-            correction = (columns * chance[chosen]) ** -beta
+        if probability is not None:
+            chosen = torch.multinomial(probability, size, replacement=True, generator=generator)
+            beta = config.priority_beta + progress * (1 - config.priority_beta)
+            correction = (columns * probability[chosen]) ** -beta
         yield _sequences(rollout, config, chosen, correction, step)
 
 
@@ -159,10 +161,10 @@ def _sequences(rollout: Rollout, config: Any, chosen: Tensor, correction: Tensor
     if rollout.valid is not None:
         weight = torch.from_numpy(rollout.valid).to(chosen.device)[:, chosen].float()
     times, columns = advantage.shape
-    goals = _goals(config, advantage.flatten(), value.flatten(), times * columns, weight)
+    goals = _returns_and_advantages(config, advantage.flatten(), value.flatten(), times * columns, weight)
     goals = {name: part.view(times, columns) for name, part in goals.items()}
     if correction is not None:
-        goals["gain"] = goals["gain"] * correction
+        goals["scaled_advantage"] = goals["scaled_advantage"] * correction
     if weight is not None:
         goals["weight"] = weight
 
@@ -182,7 +184,7 @@ def _sequences(rollout: Rollout, config: Any, chosen: Tensor, correction: Tensor
     return found
 
 
-def _goals(config: Any, advantage: Tensor, value: Tensor, size: int, weight: Tensor | None = None) -> Rows:
+def _returns_and_advantages(config: Any, advantage: Tensor, value: Tensor, size: int, weight: Tensor | None = None) -> Rows:
     """What values should be, and what actions were worth: advantages, brought to a common scale in each minibatch of `size`."""
     whole = len(advantage) // size * size
     goal, parts = (advantage + value)[:whole], advantage[:whole].view(-1, size)
@@ -196,4 +198,4 @@ def _goals(config: Any, advantage: Tensor, value: Tensor, size: int, weight: Ten
         else:
             deviation, mean = torch.std_mean(parts, 1, keepdim=True)
         parts = (parts - mean) / (deviation + 1e-8)
-    return {"goal": goal, "gain": parts.flatten()}
+    return {"returns": goal, "scaled_advantage": parts.flatten()}

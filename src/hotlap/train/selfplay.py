@@ -93,12 +93,12 @@ def play(env: Any, seed: int, policy: Bot, bot: Bot) -> dict[str, NDArray[np.flo
     """One game in each environment: `policy` in seat i % seats of game i, `bot` in the others. Return, length and score."""
     obs, info = env.reset(seed=seed)
     rng = np.random.default_rng(seed)
-    own = np.arange(env.num_envs) % env.form.seats
+    own = np.arange(env.num_envs) % env.env_spec.seats
     result = {name: np.zeros(env.num_envs) for name in ("return", "length", "score")}
     waiting = np.ones(env.num_envs, bool)
     while waiting.any():
         mask = info.get("action_mask")
-        mask = np.ones((env.num_envs, env.form.choices), bool) if mask is None else mask
+        mask = np.ones((env.num_envs, env.env_spec.choices), bool) if mask is None else mask
         mine = info["seat"] == own
         action = np.zeros(env.num_envs, np.int64)
         for player, rows in ((policy, mine), (bot, ~mine)):
