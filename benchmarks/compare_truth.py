@@ -101,7 +101,7 @@ def simulate(trials: int = 2_000) -> dict[str, dict[str, float]]:
             noise = 0.03 * rng.standard_t(2, 6)
         return process + noise
 
-    found: dict[str, dict[str, float]] = {}
+    coverage: dict[str, dict[str, float]] = {}
     for kind in ("normal", "skewed", "autocorrelated", "bimodal", "drifting", "heavy tails"):
         fixed = stopped = 0
         for _ in range(trials):
@@ -115,8 +115,8 @@ def simulate(trials: int = 2_000) -> dict[str, dict[str, float]]:
                 if len(rounds) >= compare.MIN_ROUNDS and effect.width <= 0.02:
                     break
             stopped += effect.low <= 0 <= effect.high
-        found[kind] = {"five rounds": fixed / trials, "until 2%": stopped / trials}
-    return found
+        coverage[kind] = {"five rounds": fixed / trials, "until 2%": stopped / trials}
+    return coverage
 
 
 def report(raw: dict[str, list[dict[str, Any]]], simulated: dict[str, dict[str, float]]) -> None:

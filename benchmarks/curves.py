@@ -19,19 +19,19 @@ Curves = dict[str, list[list[tuple[float, float]]]]  # by contender: points of e
 
 def panels() -> dict[str, Curves]:
     """Points (seconds, return) by task and contender."""
-    found: dict[str, Curves] = {}
+    curves: dict[str, Curves] = {}
     for title, result in json.loads((RESULTS / "ppo_learning.json").read_text())["results"].items():
         task, _, name = title.partition(": ")
         runs = result["curves of steps, seconds, return"]
         points = [[(row[1], row[2]) for row in run if row[2] is not None] for run in runs]
-        found.setdefault(task, {})[name.removeprefix("hotlap, ")] = points
+        curves.setdefault(task, {})[name.removeprefix("hotlap, ")] = points
     for title, result in json.loads((RESULTS / "ppo_native.json").read_text())["results"].items():
         task = f"native CartPole, {title.partition(':')[0]}: episode / longest"
         for name, kept in result["curves"].items():
             longest = 200 if name.startswith("Puffer") else 500
             curve = [(row[1], row[2] / longest) for row in kept["steps, seconds, episode length"]]
-            found.setdefault(task, {})[name] = [curve]
-    return found
+            curves.setdefault(task, {})[name] = [curve]
+    return curves
 
 
 def panel(title: str, curves: Curves, x: int, y: int) -> str:

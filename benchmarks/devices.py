@@ -1,4 +1,4 @@
-"""Is the GPU worth it for Snake's small network? The same training on both devices, in turns. Needs a GPU.
+"""Is the GPU worth it for Snake's small network? The same training on both devices, interleaved. Needs a GPU.
 
 python benchmarks/devices.py
 """

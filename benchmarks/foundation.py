@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from side_by_side import pin_to_one_core, race, save, speedup
+from side_by_side import interleave, pin_to_one_core, save, speedup
 
 import hotlap
 from hotlap.core import stages
@@ -39,7 +39,7 @@ def kernel(features: str, num_envs: int) -> dict[str, object]:
         "reference": play(features, 64, turbo=False, steps=4 if features == "flood" else 40),
         "kernel": play(features, num_envs, turbo=True, steps=256 * ENVS // num_envs // 4),
     }
-    result = speedup(race(contenders), "reference", "kernel")
+    result = speedup(interleave(contenders), "reference", "kernel")
     return result if features == "grid" else {**result, "goal": KERNEL_GOAL}
 
 
@@ -62,7 +62,7 @@ def replay(num_envs: int = 256) -> dict[str, object]:
             buffer.add(obs, action, reward, next_obs, done, done)
         return 100 * num_envs
 
-    samples = race({"loop": loop, "batched": batched}, rounds=30)
+    samples = interleave({"loop": loop, "batched": batched}, rounds=30)
     return {**speedup(samples, "loop", "batched"), "goal": REPLAY_GOAL}
 
 
@@ -88,7 +88,7 @@ def main() -> None:
         f"snake {f}, {n} envs: kernel / reference": kernel(f, n) for f in ("basic", "flood", "grid") for n in (256, ENVS)
     }
     results["replay, 256 envs: batched add / loop"] = replay()
-    results["clock: an empty stage, off / on"] = speedup(race({"on": stage(True), "off": stage(False)}), "on", "off")
+    results["clock: an empty stage, off / on"] = speedup(interleave({"on": stage(True), "off": stage(False)}), "on", "off")
     sys.exit(0 if save("foundation", "make bench", results) else 1)
 
 

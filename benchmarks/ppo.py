@@ -2,8 +2,8 @@
 
     python benchmarks/ppo.py
 
-Each contender runs in a fresh process, in turns; the script itself says how many steps per second its loop made, and how long
-its last hundred episodes were.
+Each contender runs in fresh processes, interleaved; the script itself says how many steps per second its loop made, and how
+long its last hundred episodes were.
 """
 
 import random
@@ -36,9 +36,9 @@ def main() -> None:
         for number in range(ROUNDS):
             err.print(f"minibatch {minibatch}: round {number + 1} of {ROUNDS}")
             for name in coin.sample(list(CONTENDERS), len(CONTENDERS)):
-                found = run(CONTENDERS[name], minibatch)
-                samples[name].append(1 / found["steps_per_s"])
-                returns[name].append(found.get("mean_return", float("nan")))
+                result = run(CONTENDERS[name], minibatch)
+                samples[name].append(1 / result["steps_per_s"])
+                returns[name].append(result.get("mean_return", float("nan")))
         for name in ("SB3", "one plain file"):
             pair = {key: samples[key] for key in (name, "hotlap")}
             extra = {

@@ -3,7 +3,7 @@
     python benchmarks/ppo_learning.py [TASK ...]
 
 LunarLander needs box2d (pip install box2d). `Recall` is a task that needs a memory: a light is shown once, and after some steps
-it must be told which; there hotlap's networks with and without a memory are compared.
+the agent must say which one; there hotlap's networks with and without a memory are compared.
 """
 
 import json
@@ -149,17 +149,17 @@ def main() -> None:
     for task in sys.argv[1:] or TASKS:
         seeds, config = TASKS[task]
         for name, train in contenders(task, config).items():
-            found = []
+            runs = []
             for seed in range(seeds):
                 err.print(f"{task}: {name}, seed {seed}")
-                found.append(train(seed))
+                runs.append(train(seed))
             result = {
-                "returns": [one["return"] for one in found],
-                "seconds": [one["seconds"] for one in found],
-                "curves of steps, seconds, return": [one["curve"] for one in found],
+                "returns": [run["return"] for run in runs],
+                "seconds": [run["seconds"] for run in runs],
+                "curves of steps, seconds, return": [run["curve"] for run in runs],
             }
-            mean = sum(one["seconds"] for one in found) / len(found)
-            print(task, name, [round(one["return"], 2) for one in found], f"{mean:.1f} s each", flush=True)
+            mean = sum(run["seconds"] for run in runs) / len(runs)
+            print(task, name, [round(run["return"], 2) for run in runs], f"{mean:.1f} s each", flush=True)
             keep(path, f"{task}: {name}", result)
 
 

@@ -3,8 +3,8 @@
     python benchmarks/ppo_native.py [--puffer PYTHON]
 
 PYTHON is an interpreter that has PufferLib 3.0 with its CartPole built (it does not install from PyPI alone). Each contender
-runs in a fresh process, in turns, with two threads: one epoch of eight minibatches of 32,768 over 262,144 steps, a network of
-1,027 parameters, or with LSTM cells of 133,123. Episodes of the native CartPole may last 500 steps, of PufferLib's 200.
+runs in fresh processes, interleaved, with two threads: one epoch of eight minibatches of 32,768 over 262,144 steps, a network
+of 1,027 parameters, or with LSTM cells of 133,123. Episodes of the native CartPole may last 500 steps, of PufferLib's 200.
 """
 
 import argparse
@@ -49,9 +49,9 @@ def main() -> None:
         for number in range(ROUNDS):
             for name in coin.sample(list(contenders), len(contenders)):
                 err.print(f"{kind}: round {number + 1} of {ROUNDS}, {name}")
-                found = run(*contenders[name], kind)
-                samples[name].append(1 / found["rate"])
-                curves[name] = {"steps, seconds, episode length": found["curve"], "parameters": found["parameters"]}
+                result = run(*contenders[name], kind)
+                samples[name].append(1 / result["rate"])
+                curves[name] = {"steps, seconds, episode length": result["curve"], "parameters": result["parameters"]}
         for name in list(contenders)[1:]:
             pair = {key: samples[key] for key in (name, "hotlap")}
             extra = {"goal": GOAL, "curves": {key: curves[key] for key in pair}}

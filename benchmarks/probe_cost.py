@@ -1,4 +1,4 @@
-"""What profiling a script costs its own loop: hotlap against other profilers, in turns, on the same scripts.
+"""What profiling a script costs its own loop: hotlap against other profilers, interleaved, on the same scripts.
 
     python benchmarks/probe_cost.py
 
@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 def contenders(folder: Path) -> dict[str, list[str]]:
     """Command prefixes; the script and its arguments follow. Other profilers take part if they are installed."""
     python = str(BIN / "python")
-    found = {
+    commands = {
         "bare": [python],
         "hotlap": ["--lines"],  # flags of `hotlap profile`
         "hotlap without lines": ["--no-lines"],
@@ -34,8 +34,8 @@ def contenders(folder: Path) -> dict[str, list[str]]:
         "viztracer": [str(BIN / "viztracer"), "-o", str(folder / "viztracer.json"), "--quiet"],
         "scalene": [python, "-m", "scalene", "run", "--cpu-only", "-o", str(folder / "scalene.json")],
     }
-    here = [name for name in found if (BIN / name).exists() or shutil.which(name)]
-    return {name: command for name, command in found.items() if name in here or name.startswith(("bare", "hotlap"))}
+    here = [name for name in commands if (BIN / name).exists() or shutil.which(name)]
+    return {name: command for name, command in commands.items() if name in here or name.startswith(("bare", "hotlap"))}
 
 
 def seconds_per_step(name: str, prefix: list[str], script: str, folder: Path, steps: int) -> float:

@@ -1,4 +1,4 @@
-"""Side-by-side timing: the contenders take turns in random order in one process, so noise hits all of them alike.
+"""Side-by-side timing: runs of the contenders are interleaved in random order in one process, so noise hits all alike.
 
 Results are ratios, saved with the raw samples and the facts of the machine under `benchmarks/results/`.
 """
@@ -22,12 +22,12 @@ err = Console(stderr=True)
 
 
 def pin_to_one_core() -> None:
-    """Benchmarks that speak of one core run on one."""
+    """Pin this process to one core."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def race(contenders: dict[str, Callable[[], int]], rounds: int = 15, seed: int = 0) -> dict[str, list[float]]:
+def interleave(contenders: dict[str, Callable[[], int]], rounds: int = 15, seed: int = 0) -> dict[str, list[float]]:
     """Seconds per unit of work of each contender, per round. A contender returns how many units it did."""
     coin = random.Random(seed)
     samples: dict[str, list[float]] = {name: [] for name in contenders}

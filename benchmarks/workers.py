@@ -13,7 +13,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from side_by_side import race, save, speedup
+from side_by_side import interleave, save, speedup
 
 from hotlap.core.clock import StageClock
 from hotlap.envs.vector import AUTO, make_gym
@@ -54,11 +54,11 @@ def contenders(how: str, envs: int, opened: ExitStack) -> dict[str, Any]:
 
     actions = np.zeros(envs, np.int64)
     make = partial(Slow, how)
-    ours, one = make_gym(make, envs, 0, workers=AUTO), make_gym(make, envs, 0)
+    ours, serial = make_gym(make, envs, 0, workers=AUTO), make_gym(make, envs, 0)
     print(f"{envs} environments whose step {how}: hotlap chose {ours.layout}", flush=True)
     theirs = gymnasium.vector.AsyncVectorEnv([make] * envs)
     sb3 = SubprocVecEnv([make] * envs, start_method="fork")
-    for env in (ours, one, theirs):
+    for env in (ours, serial, theirs):
         env.reset(seed=0)
         opened.callback(env.close)
     sb3.reset()
@@ -74,7 +74,7 @@ def contenders(how: str, envs: int, opened: ExitStack) -> dict[str, Any]:
 
     return {
         "hotlap": steps_of(ours.step),
-        "one process": steps_of(one.step),
+        "one process": steps_of(serial.step),
         "Gymnasium AsyncVectorEnv": steps_of(theirs.step),
         "SB3 SubprocVecEnv": steps_of(sb3.step),
     }
@@ -97,14 +97,14 @@ def main() -> None:
     results: dict[str, Any] = {}
     for how, envs in (("computes", ENVS), ("waits", WAITING)):
         with ExitStack() as opened:
-            samples = race(contenders(how, envs, opened), ROUNDS)
+            samples = interleave(contenders(how, envs, opened), ROUNDS)
         for name in list(samples)[1:]:
             pair = {key: samples[key] for key in (name, "hotlap")}
             results[f"{envs} env, step {how}: hotlap against {name}"] = speedup(pair, name, "hotlap")
             if how == "computes" or name == "one process":
                 results[f"{envs} env, step {how}: hotlap against {name}"]["goal"] = 1
     with ExitStack() as opened:
-        samples = race({"all wait": training(1, opened), "8 groups": training(8, opened)}, ROUNDS)
+        samples = interleave({"all wait": training(1, opened), "8 groups": training(8, opened)}, ROUNDS)
     results["64 env, steps vary: 8 groups against all waiting"] = speedup(samples, "all wait", "8 groups") | {"goal": 1}
     save("workers", "python benchmarks/workers.py", results)
 

@@ -37,7 +37,7 @@ def _entry(cause: Cause) -> str:
         lines += ["no fault: it explains a change of speed", f"what to do: {cause.fix}"]
     else:
         lines += [f"experiment: {cause.confirm or 'none; advice only'}", f"fix: {cause.fix}", f"learning: {learning}"]
-    lines.append(f"met in: {sources}")
+    lines.append(f"reported in: {sources}")
     return f"## {cause.id}\n\n{cause.title[0].upper()}{cause.title[1:]}.\n\n" + "".join(f"- {line}\n" for line in lines)
 
 

@@ -179,11 +179,11 @@ def test_train_evaluates_and_resumes_exactly(tmp_path):
 
 
 def wait_for_samples(folder, count, process):
-    """Until the only run in `folder` has recorded so many samples."""
+    """Until the only run in `folder` has recorded `count` samples."""
     for _ in range(600):
-        found = list(folder.glob(".hotlap/runs/*/samples.jsonl"))
-        if found and found[0].read_bytes().count(b"\n") >= count:
-            return found[0].parent
+        samples = list(folder.glob(".hotlap/runs/*/samples.jsonl"))
+        if samples and samples[0].read_bytes().count(b"\n") >= count:
+            return samples[0].parent
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
     raise AssertionError("no samples came")
@@ -351,7 +351,7 @@ assert not heavy, heavy
         ["compare", "profile_system", "profile_system"],
     ],
 )
-def test_looking_at_records_imports_neither_torch_nor_gymnasium(arguments, tmp_path):
+def test_reading_records_imports_neither_torch_nor_gymnasium(arguments, tmp_path):
     records = Path(__file__).with_name("data") / "records_v1"
     placed = [arguments[0], *(str(records / word) if (records / word).exists() else word for word in arguments[1:])]
     subprocess.run([sys.executable, "-c", LIGHT, *placed], cwd=tmp_path, check=True, capture_output=True, timeout=120)

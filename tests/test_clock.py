@@ -304,7 +304,7 @@ def test_ranges_reach_nvtx_or_say_that_there_is_none():
             StageClock(ranges="nvtx")
 
 
-def test_the_stage_tree_is_whole():
+def test_the_stage_tree_is_complete():
     for stage in stages.STAGES.values():
         assert stage.parent is None or stages.STAGES[stage.parent].parent is None
         assert stage.meaning

@@ -55,31 +55,31 @@ def test_a_change_is_found_at_its_stage():
     def make(variant, noise):
         return block((2e-3 if variant == "A" else 1e-3) * noise[0], 1e-3 * noise[1], rss=100 if variant == "A" else 150)
 
-    found = compare_blocks(lines_of(make), "A", "B", "env_steps", 0.02)
-    assert found.verdict == Verdict.FASTER
-    assert found.ci95[0] < 1.5 < found.ci95[1]
-    rows = {row.name: row for row in found.rows}
+    comparison = compare_blocks(lines_of(make), "A", "B", "env_steps", 0.02)
+    assert comparison.verdict == Verdict.FASTER
+    assert comparison.ci95[0] < 1.5 < comparison.ci95[1]
+    rows = {row.name: row for row in comparison.rows}
     step, act = rows["collect/env_step"], rows["collect/act"]
     assert step.verdict == Verdict.FASTER and step.ratio == pytest.approx(2, rel=0.02)
     assert act.verdict == Verdict.SAME
     assert step.contribution.value == pytest.approx(-1 / 3, abs=0.01)
     assert step.share_of_change + act.share_of_change == pytest.approx(1, abs=0.05)
     assert rows["memory"].verdict == Verdict.LARGER
-    assert found.projected == pytest.approx(found.ratio, rel=0.02)
-    assert rows["time per update"].ratio == pytest.approx(found.ratio, rel=1e-6)
+    assert comparison.projected == pytest.approx(comparison.ratio, rel=0.02)
+    assert rows["time per update"].ratio == pytest.approx(comparison.ratio, rel=1e-6)
 
 
 def test_no_difference_and_too_few():
     lines = lines_of(lambda variant, noise: block(1e-3 * noise[0], 1e-3 * noise[1]))
-    found = compare_blocks(lines, "A", "B", "env_steps", 0.02)
-    assert found.verdict == Verdict.SAME
-    assert 0 < found.smallest_effect < 0.05
+    comparison = compare_blocks(lines, "A", "B", "env_steps", 0.02)
+    assert comparison.verdict == Verdict.SAME
+    assert 0 < comparison.smallest_effect < 0.05
     one_round = [line for line in lines if line.round == 1]
-    found = compare_blocks(one_round, "A", "B", "env_steps", 0.02)
-    assert found.verdict == Verdict.TOO_FEW
+    too_few = compare_blocks(one_round, "A", "B", "env_steps", 0.02)
+    assert too_few.verdict == Verdict.TOO_FEW
     nothing = compare_blocks([], "A", "B", "env_steps", 0.02)
     assert nothing.verdict == Verdict.TOO_FEW and nothing.ratio is None
-    for comparison in (found, nothing):
+    for comparison in (too_few, nothing):
         text = json.dumps(codec.to_json(comparison), allow_nan=False)
         assert codec.from_json(Comparison, json.loads(text), "the text") == comparison
 
@@ -88,8 +88,8 @@ def test_a_stage_that_only_one_variant_has():
     def make(variant, noise):
         return block(1e-3 * noise[0], 1e-3 * noise[1], **({"log": 0.0} if variant == "A" else {"log": 0.05}))
 
-    found = compare_blocks(lines_of(make), "A", "B", "env_steps", 0.02)
-    row = next(row for row in found.rows if row.name == "log")
+    comparison = compare_blocks(lines_of(make), "A", "B", "env_steps", 0.02)
+    row = next(row for row in comparison.rows if row.name == "log")
     assert row.ratio is None and row.only == "B"
     assert row.contribution.value == pytest.approx(0.25, abs=0.02)
 
@@ -105,10 +105,10 @@ def test_work_that_is_rare_is_not_overlooked():
         if line.variant == "B" and line.number % 3 == 0:
             rare = replace(line.block, wall=1.0, stages={**line.block.stages, "evaluate": 0.8})
             lines[place] = replace(line, block=rare)
-    found = compare_blocks(lines, "A", "B", "env_steps", 0.02)
-    row = next(row for row in found.rows if row.name == "evaluate")
+    comparison = compare_blocks(lines, "A", "B", "env_steps", 0.02)
+    row = next(row for row in comparison.rows if row.name == "evaluate")
     assert row.only == "B" and row.contribution.value == pytest.approx(4 / 3, rel=0.05)
-    assert found.ratio_of_totals < 0.5
+    assert comparison.ratio_of_totals < 0.5
 
 
 def test_warm_up_of_each_process_is_left_out():
@@ -157,9 +157,9 @@ def test_words_for_targets(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
-        (["compare", "snake"], "name two things"),
+        (["compare", "snake"], "name two targets"),
         (["compare", "snake", "--vary", "turbo"], "must look like"),
         (["compare", "snake", "--vary", "turbo=on"], "at least two"),
         (["compare", "snake", "--vary", "turbos=on,off"], "did you mean 'turbo'"),
@@ -168,7 +168,7 @@ def test_words_for_targets(tmp_path, monkeypatch):
         (["compare", "nothing.py", "other.py"], "no script"),
         (["compare", "no-such-run", "another"], "no run"),
         (["compare", "snake", "latest"], "not one of each"),
-        (["compare", "snake", "--vary", "turbo=on,off", "--budget", "soon"], "no number with a unit"),
+        (["compare", "snake", "--vary", "turbo=on,off", "--budget", "soon"], "not a number with a unit"),
         (["sweep", "snake"], "needs one of"),
         (["sweep", "snake", "--until", "apples=1,2"], "count env_steps"),
         (["gate", "latest"], "gate needs --baseline"),
@@ -176,10 +176,10 @@ def test_words_for_targets(tmp_path, monkeypatch):
         (["gate", "latest", "--baseline", "nothing.json"], "no run"),
     ],
 )
-def test_wrong_words(args, said, tmp_path):
+def test_wrong_words(args, message, tmp_path):
     result = hotlap(*args, cwd=tmp_path)
     assert result.returncode == 2, result.stderr
-    assert said in result.stderr
+    assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
 
 
@@ -316,7 +316,7 @@ def test_compare_a_system_with_its_networks(tmp_path):
     assert any(row["name"] == "update/loss" for row in doc["rows"])
 
 
-def test_networks_of_ones_own(capsys):
+def test_networks_of_the_user(capsys):
     import torch
 
     import hotlap as package
@@ -327,16 +327,16 @@ def test_networks_of_ones_own(capsys):
 
     nets = {"small": mlp(8), "medium": mlp(16), "large": mlp(2048)}
     torch.set_num_threads(1)
-    found = package.compare_nets(nets, batch=512, rounds=5)
-    small, medium, large = found.nets
+    comparison = package.compare_nets(nets, batch=512, rounds=5)
+    small, medium, large = comparison.nets
     assert (small.parameters, medium.parameters) == (90, 178)
     assert small.operations == 2 * 512 * (8 * 8 + 8 * 2)
-    assert all(net.act > 0 and net.forward > 0 and net.both > 0 for net in found.nets)
+    assert all(net.act > 0 and net.forward > 0 and net.both > 0 for net in comparison.nets)
     assert large.operations > 100 * small.operations
     assert large.saved_bytes >= 512 * 2048 * 4
-    assert "large" in {reading.net for reading in found.readings}
+    assert "large" in {reading.net for reading in comparison.readings}
     assert all(p.grad is None for p in nets["small"].parameters())  # timed on copies
-    show_nets(found)
+    show_nets(comparison)
     assert "Networks, module by module" in capsys.readouterr().out
     with pytest.raises(ValueError, match="input_shape"):
         package.compare_nets({"net": torch.nn.Conv2d(1, 1, 3)})

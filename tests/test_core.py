@@ -86,11 +86,11 @@ def events(request, monkeypatch):
 def kinds(events):
     """The events without their times, environments by the order in which they came."""
     names = {}
-    found = []
+    seen = []
     for kind, begin, end, first, second in struct.iter_unpack("5q", events.take()):
         assert begin <= end
-        found.append((kind, names.setdefault(first, len(names)) if kind in (STEPPED, ENDED) else first, second))
-    return found
+        seen.append((kind, names.setdefault(first, len(names)) if kind in (STEPPED, ENDED) else first, second))
+    return seen
 
 
 def hook_environments(events):

@@ -348,11 +348,11 @@ def test_it_learns():
 def test_damaged_checkpoints_are_clear_errors(tmp_path):
     path = checkpoint.save(tmp_path, {"a": np.arange(3)}, {"n": 1}, {})
     assert checkpoint.load(tmp_path)[1] == {"n": 1}
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
     with pytest.raises(RecordError, match="is damaged"):
         checkpoint.load(tmp_path)
-    path.write_bytes(whole.replace(b"hotlap.checkpoint/1", b"hotlap.checkpoint/9"))
+    path.write_bytes(content.replace(b"hotlap.checkpoint/1", b"hotlap.checkpoint/9"))
     with pytest.raises(RecordError, match="has schema"):
         checkpoint.load(tmp_path)
     path.unlink()

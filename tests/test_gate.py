@@ -38,7 +38,7 @@ def test_gate(tmp_path):
         save_run(tmp_path / name, factor, seed)
     saved = hotlap("gate", "base", "--save", "baseline.json", cwd=tmp_path)
     assert saved.returncode == 0
-    for run, code, said in (
+    for run, code, message in (
         ("same", 0, ("pass", "cannot tell")),
         ("slow", 1, ("FAIL",)),
         ("fast", 0, ("pass",)),
@@ -47,7 +47,7 @@ def test_gate(tmp_path):
         flags = ["--baseline", "baseline.json", "--max-slowdown", "5%", "--junit", "j.xml", "--markdown", "m.md"]
         result = hotlap("gate", run, *flags, "--json", cwd=tmp_path)
         assert result.returncode == code, (run, result.stdout, result.stderr)
-        assert json.loads(result.stdout)["gate"] in said
+        assert json.loads(result.stdout)["gate"] in message
         suite = ElementTree.parse(tmp_path / "j.xml").getroot()
         assert suite.get("failures") == str(code)
         assert "collect/env_step" in {case.get("name") for case in suite}
@@ -81,14 +81,14 @@ def test_saved_runs_that_do_not_fit(tmp_path):
 
 def test_bad_baselines(tmp_path):
     save_run(tmp_path / "a")
-    for text, said in (
+    for text, message in (
         ("{", "damaged"),
         ('{"schema": "x"}', "schema"),
         ('{"schema": "hotlap.baseline/1", "runs": [{}]}', "missing"),
     ):
         (tmp_path / "b.json").write_text(text)
         result = hotlap("gate", "a", "--baseline", "b.json", cwd=tmp_path)
-        assert result.returncode == 2 and said in result.stderr
+        assert result.returncode == 2 and message in result.stderr
 
 
 def test_between_runs_noise_is_part_of_the_doubt():

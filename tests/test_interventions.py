@@ -263,15 +263,15 @@ def test_flags_are_read_from_what_help_prints():
     parser = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--minibatch-size", type=int, default=64, help="rows of a minibatch")
     parser.add_argument("--lr", type=float, default=3e-4, help="learning rate")
-    found = {knob.flag: knob.default for knob in knobs.parse_help(parser.format_help())}
-    assert found == {"--minibatch-size": "64", "--lr": "0.0003"}
+    defaults = {knob.flag: knob.default for knob in knobs.parse_help(parser.format_help())}
+    assert defaults == {"--minibatch-size": "64", "--lr": "0.0003"}
     tyro = "│ --num-envs INT          how many (default: 8)  │\n│ --track, --no-track     (default: False) │"
     assert [(k.flag, k.default) for k in knobs.parse_help(tyro)] == [("--num-envs", "8"), ("--track", "False")]
     click = "Options:\n  --batch-size INTEGER  Rows.  [default: 32]\n  --help                Show this message.\n"
     assert [(k.flag, k.default) for k in knobs.parse_help(click)] == [("--batch-size", "32")]
     hydra = "train is powered by Hydra.\n== Config ==\nbatch_size: 32\nlr: 0.1\n\nPowered by Hydra (https://hydra.cc)\n"
-    found = knobs.parse_help(hydra)
-    assert knobs.find(found, "batch").set(64) == {"arguments": ("batch_size=64",)}
+    parsed = knobs.parse_help(hydra)
+    assert knobs.find(parsed, "batch").set(64) == {"arguments": ("batch_size=64",)}
 
 
 def test_flags_of_a_real_script(tmp_path):
@@ -299,9 +299,11 @@ def test_help_is_bounded_in_time_and_output(tmp_path, monkeypatch):
 
 
 def test_the_fields_of_a_system_are_knobs():
-    found = knobs.knobs_of_system({"num_envs": 256, "updates_per_step": 64.0, "turbo": False, "hidden": [128], "device": "cpu"})
-    assert [(k.flag, k.default) for k in found] == [("--num-envs", "256"), ("--updates-per-step", "64")]
-    assert Intervention("fewer", **knobs.find(found, "updates?_per").set(8)).config == {"updates_per_step": 8}
+    fields = knobs.knobs_of_system(
+        {"num_envs": 256, "updates_per_step": 64.0, "turbo": False, "hidden": [128], "device": "cpu"}
+    )
+    assert [(k.flag, k.default) for k in fields] == [("--num-envs", "256"), ("--updates-per-step", "64")]
+    assert Intervention("fewer", **knobs.find(fields, "updates?_per").set(8)).config == {"updates_per_step": 8}
 
 
 def test_a_knob_as_the_user_names_it():

@@ -75,14 +75,14 @@ def folder(tmp_path):
 
 
 def left_behind(folder):
-    found = []
+    running = []
     for process in psutil.process_iter():
         try:
             if str(folder) in " ".join(process.cmdline()) or (process.pid != os.getpid() and process.cwd() == str(folder)):
-                found.append(process.pid)
+                running.append(process.pid)
         except psutil.Error:
             continue
-    return found
+    return running
 
 
 def test_from_the_path_to_a_proven_patch(folder):
@@ -114,8 +114,8 @@ def test_the_plan_alone_and_the_findings_alone(folder):
     assert doc["hypotheses"][0]["verdict"] == "planned" and doc["accepted"] == [] and doc["speedup"] is None
     assert not (folder / doc["run"] / "experiments").exists()
     profile = f"{doc['run']}/profile-1"
-    found = json.loads(hotlap(folder, "diagnose", profile, "--json").stdout)
-    assert found["findings"][0]["cause"] == "env-realtime-throttle"
+    diagnosis = json.loads(hotlap(folder, "diagnose", profile, "--json").stdout)
+    assert diagnosis["findings"][0]["cause"] == "env-realtime-throttle"
     assert "env-realtime-throttle" in hotlap(folder, "diagnose", profile).stdout
     assert "diagnose a profile" in hotlap(folder, "diagnose", doc["run"], code=2).stderr
 
@@ -159,7 +159,7 @@ def test_interrupted_and_resumed(folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["investigate"], "name what to investigate"),
         (["investigate", "missing.py"], "no script"),
@@ -170,9 +170,9 @@ def test_interrupted_and_resumed(folder):
         (["diagnose", "nothing"], "no run"),
     ],
 )
-def test_wrong_input_is_one_clear_line(folder, arguments, said):
+def test_wrong_input_is_one_clear_line(folder, arguments, message):
     done = hotlap(folder, *arguments, code=2)
-    assert said in done.stderr and "Traceback" not in done.stderr
+    assert message in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_script_that_fails_says_so(folder):

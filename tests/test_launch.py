@@ -227,13 +227,13 @@ else:
 
 def marked(mark: str) -> list[int]:
     """Living processes that have this mark in their environment."""
-    found = []
+    processes = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
                 if mark.encode() in (entry / "environ").read_bytes() and " Z " not in (entry / "stat").read_text():
-                    found.append(int(entry.name))
-    return found
+                    processes.append(int(entry.name))
+    return processes
 
 
 def wait_for(condition, seconds):

@@ -38,9 +38,9 @@ def test_equal_curves_are_not_worse_and_bad_ones_are():
 
 
 def test_the_margin_is_a_share_of_what_was_learned():
-    found = learning.compare_curves(*both([100, 100], [100, 100]))
-    assert found.margin == pytest.approx(0.1 * found.learned, rel=1e-6)
-    assert found.learned == pytest.approx(90, abs=5)
+    result = learning.compare_curves(*both([100, 100], [100, 100]))
+    assert result.margin == pytest.approx(0.1 * result.learned, rel=1e-6)
+    assert result.learned == pytest.approx(90, abs=5)
 
 
 def test_time_to_a_level_counts_the_faster_clock():
@@ -52,9 +52,9 @@ def test_time_to_a_level_counts_the_faster_clock():
 def test_how_much_sooner_a_level_is_reached():
     slow = [curve(100, seed=i, pace=1.0) for i in range(3)]
     fast = [curve(100, seed=i, pace=0.25) for i in range(3)]
-    found = learning.compare_curves(slow, fast).time_ratio
-    assert found.ratio == pytest.approx(4, rel=0.01) and found.seeds == 3
-    assert found.ci95[0] <= found.ratio <= found.ci95[1]
+    time_ratio = learning.compare_curves(slow, fast).time_ratio
+    assert time_ratio.ratio == pytest.approx(4, rel=0.01) and time_ratio.seeds == 3
+    assert time_ratio.ci95[0] <= time_ratio.ratio <= time_ratio.ci95[1]
 
 
 def test_no_episodes_is_no_verdict():
@@ -99,20 +99,20 @@ def test_losses_of_a_real_script(tmp_path):
 
 @pytest.mark.exact
 def test_curves_of_a_real_script(tmp_path):
-    found = learning.run_curve(variant(tmp_path, "base", "0.01"), tmp_path, "curve", 0, steps=1500)
-    assert sum(found.returns) == pytest.approx(found.steps[-1])  # CartPole gives 1 per step
-    assert found.steps[-1] <= 1500 and found.losses == ()
+    curve = learning.run_curve(variant(tmp_path, "base", "0.01"), tmp_path, "curve", 0, steps=1500)
+    assert sum(curve.returns) == pytest.approx(curve.steps[-1])  # CartPole gives 1 per step
+    assert curve.steps[-1] <= 1500 and curve.losses == ()
     again = learning.run_curve(variant(tmp_path, "base", "0.01"), tmp_path, "again", 0, steps=1500)
     other = learning.run_curve(variant(tmp_path, "base", "0.01"), tmp_path, "other", 1, steps=1500)
-    assert again.returns == found.returns != other.returns
+    assert again.returns == curve.returns != other.returns
 
 
 @pytest.mark.exact
 def test_a_system_is_held_to_its_losses_and_its_returns(tmp_path):
     slow = targets.variant("snake --preset seed --num-envs 8 --size 6 --updates-per-step 1 --learning-starts 64")
     fast = replace(slow, target=replace(slow.target, config={**slow.target.config, "turbo": True}))
-    found = learning.same_losses(slow, fast, tmp_path)
-    assert (found.verdict, found.compared, found.difference) == (LearningVerdict.SAME_LOSSES, learning.ITERATIONS, 0)
+    check = learning.same_losses(slow, fast, tmp_path)
+    assert (check.verdict, check.compared, check.difference) == (LearningVerdict.SAME_LOSSES, learning.ITERATIONS, 0)
     other = replace(slow, target=replace(slow.target, config={**slow.target.config, "learning_rate": 0.1}))
     assert learning.same_losses(slow, other, tmp_path).verdict is LearningVerdict.OTHER_LOSSES
     curve = learning.run_curve(fast, tmp_path, "fast", 1, steps=20_000)

@@ -91,7 +91,7 @@ def test_blocks_are_read_back(tmp_path):
 
 @pytest.mark.parametrize(
     ("variants", "message"),
-    [([], "two variants at least"), ([{"name": "A"}], "two variants at least"), ([{"name": "A"}] * 2, "the same name")],
+    [([], "at least two variants"), ([{"name": "A"}], "at least two variants"), ([{"name": "A"}] * 2, "the same name")],
 )
 def test_an_interleaved_run_has_variants(variants, message):
     with pytest.raises(RecordError, match=message):

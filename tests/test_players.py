@@ -1,4 +1,4 @@
-"""Games of several players: advantages of seats that take turns, past policies, ratings, agents that act together."""
+"""Games of several players: advantages in turn-based games, past policies, ratings, simultaneous agents."""
 
 from dataclasses import replace
 
@@ -65,9 +65,9 @@ def test_gae_of_seats_by_definition(steps, envs, seats, seed, gamma, lam):
     advantage, known = slow_gae_of_seats(*arrays, gamma, lam)
     tensors = [torch.from_numpy(array) for array in arrays]
     empty = torch.zeros(steps, envs), torch.zeros(steps, envs, dtype=torch.bool)
-    for found in (gae_of_seats(*tensors, gamma, lam), seats_in_torch(*tensors, gamma, lam, *empty)):
-        np.testing.assert_array_equal(found[1].numpy(), known)
-        np.testing.assert_allclose(found[0].numpy(), advantage, rtol=1e-4, atol=1e-4)
+    for result in (gae_of_seats(*tensors, gamma, lam), seats_in_torch(*tensors, gamma, lam, *empty)):
+        np.testing.assert_array_equal(result[1].numpy(), known)
+        np.testing.assert_allclose(result[0].numpy(), advantage, rtol=1e-4, atol=1e-4)
 
 
 def test_gae_of_seats_by_hand():
@@ -75,17 +75,17 @@ def test_gae_of_seats_by_hand():
     reward = torch.tensor([[[0.0, 0.0]], [[0.0, 0.0]], [[1.0, -1.0]]])
     value = torch.tensor([[0.2], [0.3], [0.5], [9.0]])
     done, seat = torch.tensor([[0.0], [0.0], [1.0]]), torch.tensor([[0], [1], [0], [0]], dtype=torch.int8)
-    found, known = gae_of_seats(reward, value, done, seat, torch.zeros(3, 1, dtype=torch.int8), 1.0, 1.0)
-    assert found[:, 0].tolist() == pytest.approx([0.8, -1.3, 0.5]) and known.all()
+    advantage, known = gae_of_seats(reward, value, done, seat, torch.zeros(3, 1, dtype=torch.int8), 1.0, 1.0)
+    assert advantage[:, 0].tolist() == pytest.approx([0.8, -1.3, 0.5]) and known.all()
 
 
-def test_one_seat_is_as_before():
+def test_gae_of_one_seat_is_plain_gae():
     rng = torch.Generator().manual_seed(0)
     reward, value = torch.randn(9, 5, generator=rng), torch.randn(10, 5, generator=rng)
     done = (torch.rand(9, 5, generator=rng) < 0.3).float()
     seat, last = torch.zeros(10, 5, dtype=torch.int8), torch.zeros(9, 5, dtype=torch.int8)
-    found, known = gae_of_seats(reward[..., None], value, done, seat, last, 0.9, 0.8)
-    torch.testing.assert_close(found, gae(reward, value, done, 0.9, 0.8))
+    advantage, known = gae_of_seats(reward[..., None], value, done, seat, last, 0.9, 0.8)
+    torch.testing.assert_close(advantage, gae(reward, value, done, 0.9, 0.8))
     assert known.all()
 
 
@@ -143,7 +143,7 @@ def test_each_seat_has_its_own_trajectory():
     assert learned == 60 // 16 * 16
 
 
-def test_a_game_that_is_cut_off_judges_who_is_next():
+def test_a_truncated_game_bootstraps_from_the_next_seat():
     config = replace(SMALL, opponents=0, horizon=4, gamma=0.9)
     env = make_gym(lambda: Race(limit=4), 2, seed=0, depth=5)
     state = ppo.start(config, env)
@@ -194,14 +194,14 @@ def test_a_resumed_run_has_its_past_policies():
     config = replace(SMALL, opponents=3, opponent_every=1)
     clock = StageClock()
     envs = [make_gym(Race, 6, seed=0, depth=13) for _ in range(2)]
-    whole, other = (ppo.start(config, env) for env in envs)
+    original, other = (ppo.start(config, env) for env in envs)
     for _ in range(3):
-        ppo.iterate(whole, config, envs[0], clock)
-    arrays, numbers = ppo.save_state(whole, envs[0])
+        ppo.iterate(original, config, envs[0], clock)
+    arrays, numbers = ppo.save_state(original, envs[0])
     ppo.load_state(other, envs[1], {name: np.array(array) for name, array in arrays.items()}, numbers)
-    assert len(other.opponents.past) == len(whole.opponents.past) == 3
-    assert all(torch.equal(a, b) for a, b in zip(other.opponents.past, whole.opponents.past, strict=True))
-    assert other.iterations == 3 and torch.equal(other.flat, whole.flat)
+    assert len(other.opponents.past) == len(original.opponents.past) == 3
+    assert all(torch.equal(a, b) for a, b in zip(other.opponents.past, original.opponents.past, strict=True))
+    assert other.iterations == 3 and torch.equal(other.flat, original.flat)
 
 
 def test_seats_in_groups_of_workers():
@@ -267,7 +267,7 @@ def test_a_game_that_pettingzoo_does_not_have():
             make_gym(f"pettingzoo/{name}", 2)
 
 
-def test_agents_that_act_together():
+def test_simultaneous_agents():
     pytest.importorskip("pygame")
     pytest.importorskip("Box2D")
     config = replace(SMALL, num_envs=2, horizon=8)
@@ -321,7 +321,7 @@ def test_an_agent_that_leaves_early_waits():
 
 
 @pytest.mark.parametrize("memory", ["lstm", "attention"])
-def test_the_memory_of_who_waited_is_clear(memory):
+def test_the_memory_of_a_waiting_agent_is_cleared(memory):
     from hotlap.envs.pettingzoo import SimultaneousEnv
 
     config = replace(SMALL, num_envs=2, horizon=8, minibatch=32, memory=memory, learning_rate=0.0)
@@ -340,8 +340,9 @@ def test_the_memory_of_who_waited_is_clear(memory):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"), [({"memory": "lstm"}, "memory does not go"), ({"normalize_reward": True}, "normalize-reward does not")]
+    ("changes", "message"),
+    [({"memory": "lstm"}, "memory does not work"), ({"normalize_reward": True}, "normalize-reward does not")],
 )
-def test_what_does_not_go_with_turns(changes, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_does_not_work_in_turn_based_games(changes, message):
+    with pytest.raises(ValueError, match=message):
         ppo.start(replace(SMALL, minibatch=24, **changes), make_gym(Race, 6))

@@ -126,9 +126,9 @@ def test_a_framework_of_a_plugin_reaches_the_script(profiled):
 def test_a_cause_of_a_plugin_is_found(site, profiled):
     folder, _ = profiled
     findings = json.loads(hotlap(site, folder, "diagnose", "run", "--json"))["findings"]
-    found = {finding["cause"]: finding for finding in findings}
-    assert "Printing took" in found["busy-print"]["evidence"][0]
-    assert found["busy-print"]["confirm"] is None and "logger-per-step" not in found
+    by_cause = {finding["cause"]: finding for finding in findings}
+    assert "Printing took" in by_cause["busy-print"]["evidence"][0]
+    assert by_cause["busy-print"]["confirm"] is None and "logger-per-step" not in by_cause
     assert "advice only" in hotlap(site, folder, "diagnose", "run")
 
 

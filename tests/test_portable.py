@@ -149,12 +149,12 @@ vector = types.SimpleNamespace(VectorEnv=VectorEnv)
 
 def interpreters():
     pyenv = sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin/python"))
-    found = {path.parents[1].name.rpartition(".")[0]: str(path) for path in pyenv}
+    interpreters = {path.parents[1].name.rpartition(".")[0]: str(path) for path in pyenv}
     for minor in range(9, 14):
         name = f"3.{minor}"
-        if name not in found and (path := shutil.which(f"python{name}")):
-            found[name] = path
-    return found
+        if name not in interpreters and (path := shutil.which(f"python{name}")):
+            interpreters[name] = path
+    return interpreters
 
 
 @pytest.mark.parametrize("core", ["c", "python"])
@@ -171,10 +171,10 @@ def test_a_tiny_training_in_another_python(version, core, tmp_path):
     command = [python, "-s", "train.py", "run"]
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["foreign"] == []
-    assert f"{told['python'][0]}.{told['python'][1]}" == version
-    assert not (core == "python" and told["native"])
+    outcome = json.loads(result.stdout)
+    assert outcome["foreign"] == []
+    assert f"{outcome['python'][0]}.{outcome['python'][1]}" == version
+    assert not (core == "python" and outcome["native"])
     samples = [json.loads(line) for line in (tmp_path / "run" / "samples.jsonl").read_text().splitlines()]
     assert sum(sample["counts"].get("env_steps", 0) for sample in samples) > 0
     assert any("collect/env_step" in sample["stages"] for sample in samples)

@@ -66,8 +66,8 @@ def test_gae_by_definition(steps, envs, seed, gamma, lam):
 
 def test_gae_by_hand():
     """Two steps, the second ends the episode: 1 + 0.9 * 3 - 2 = 1.7 and 1 - 3 = -2, which counts 0.9 * 0.5 before."""
-    found = gae(torch.ones(2, 1), torch.tensor([[2.0], [3.0], [100.0]]), torch.tensor([[0.0], [1.0]]), 0.9, 0.5)
-    assert found[:, 0].tolist() == pytest.approx([1.7 - 0.9, -2.0])
+    advantage = gae(torch.ones(2, 1), torch.tensor([[2.0], [3.0], [100.0]]), torch.tensor([[0.0], [1.0]]), 0.9, 0.5)
+    assert advantage[:, 0].tolist() == pytest.approx([1.7 - 0.9, -2.0])
     monte_carlo = gae(torch.ones(3, 1), torch.zeros(4, 1), torch.tensor([[0.0], [0.0], [1.0]]), 0.5, 1.0)
     assert monte_carlo[:, 0].tolist() == pytest.approx([1.75, 1.5, 1.0])
 
@@ -81,10 +81,10 @@ def test_discrete_against_torch():
     action, log_prob = actions.sample(logits, torch.Generator().manual_seed(1))
     expected = torch.distributions.Categorical(logits=logits)
     torch.testing.assert_close(log_prob, expected.log_prob(action))
-    found, entropy = actions.evaluate(logits, action)
-    torch.testing.assert_close(found, log_prob)
+    evaluated, entropy = actions.evaluate(logits, action)
+    torch.testing.assert_close(evaluated, log_prob)
     torch.testing.assert_close(entropy, expected.entropy())
-    assert (actions.best(logits) == logits.argmax(-1)).all()
+    assert (actions.greedy(logits) == logits.argmax(-1)).all()
 
 
 def test_discrete_samples_follow_their_probabilities():
@@ -101,7 +101,7 @@ def test_a_mask_is_never_broken(rows):
     mask = torch.rand(rows, 6, generator=generator) < 0.4
     mask[torch.arange(rows), torch.randint(0, 6, (rows,), generator=generator)] = True
     for _ in range(20):
-        action = Discrete((6,)).choose(logits, generator, mask)
+        action = Discrete((6,)).sample_action(logits, generator, mask)
         assert mask[torch.arange(rows), action].all()
 
 
@@ -137,9 +137,9 @@ def test_several_choices_and_masks():
     action, log_prob = actions.sample(logits, torch.Generator().manual_seed(0), mask)
     assert action.shape == (5_000, 2)
     assert mask[torch.arange(5_000), action[:, 0]].all() and mask[torch.arange(5_000), 3 + action[:, 1]].all()
-    found, entropy = actions.evaluate(logits, action, mask)
-    torch.testing.assert_close(found, log_prob)
-    (found.mean() + entropy.mean()).backward()
+    evaluated, entropy = actions.evaluate(logits, action, mask)
+    torch.testing.assert_close(evaluated, log_prob)
+    (evaluated.mean() + entropy.mean()).backward()
     assert logits.grad.isfinite().all() and (logits.grad[~mask] == 0).all()
 
 
@@ -148,8 +148,8 @@ def test_gaussian_against_torch():
     action, log_prob = Gaussian(3).sample(output, torch.Generator().manual_seed(1))
     expected = torch.distributions.Normal(output[:, :3], output[:, 3:].exp())
     torch.testing.assert_close(log_prob, expected.log_prob(action).sum(-1))
-    found, entropy = Gaussian(3).evaluate(output, action)
-    torch.testing.assert_close(found, log_prob)
+    evaluated, entropy = Gaussian(3).evaluate(output, action)
+    torch.testing.assert_close(evaluated, log_prob)
     torch.testing.assert_close(entropy, expected.entropy().sum(-1))
 
 
@@ -176,19 +176,19 @@ def test_loss_and_gradients_against_a_plain_implementation(value_clip):
         "advantage": torch.randn(32),
     }
     ready = batch | _returns_and_advantages(config, batch["advantage"], batch["value"], 32)
-    found = ppo.ppo_loss(Discrete((3,)), config, ready, logits, value, 0.01)["loss"]
-    gradients = torch.autograd.grad(found, (logits, value))
+    loss = ppo.ppo_loss(Discrete((3,)), config, ready, logits, value, 0.01)["loss"]
+    gradients = torch.autograd.grad(loss, (logits, value))
     policy = torch.distributions.Categorical(logits=logits)
-    gain = (batch["advantage"] - batch["advantage"].mean()) / (batch["advantage"].std() + 1e-8)
+    scaled = (batch["advantage"] - batch["advantage"].mean()) / (batch["advantage"].std() + 1e-8)
     ratio = torch.exp(policy.log_prob(batch["action"]) - batch["log_prob"])
-    surrogate = torch.stack([gain * ratio, gain * torch.clip(ratio, 0.9, 1.1)]).min(0).values.mean()
-    goal = batch["advantage"] + batch["value"]
-    error = (value - goal).square()
+    surrogate = torch.stack([scaled * ratio, scaled * torch.clip(ratio, 0.9, 1.1)]).min(0).values.mean()
+    returns = batch["advantage"] + batch["value"]
+    error = (value - returns).square()
     if value_clip:
         moved = batch["value"] + torch.clip(value - batch["value"], -value_clip, value_clip)
-        error = torch.maximum(error, (moved - goal).square())
+        error = torch.maximum(error, (moved - returns).square())
     expected = -surrogate + 0.5 * 0.5 * error.mean() - 0.01 * policy.entropy().mean()
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(loss, expected)
     for one, other in zip(gradients, torch.autograd.grad(expected, (logits, value)), strict=True):
         torch.testing.assert_close(one, other)
 
@@ -257,14 +257,14 @@ def test_lstm_steps_in_c_equal_those_in_torch(shape):
 
     gates, c, to_out, to_c = draw(4, 5.0), draw(), draw(), draw()
     gates[0, 0], gates[0, -1] = 200.0, -200.0
-    found = []
+    results = []
     for step, back in ((lstm.step, lstm.back), (lstm.step_in_torch, lstm.back_in_torch)):
         opened, seen, out = gates.clone(), torch.empty_like(c), torch.empty_like(c)
         fresh = step(opened, c, seen, out)
         into, cells = torch.empty_like(gates), to_c.clone()
         back(opened, c, seen, to_out, cells, into)
-        found.append((opened, seen, out, fresh, into, cells))
-    for one, other in zip(*found, strict=True):
+        results.append((opened, seen, out, fresh, into, cells))
+    for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
@@ -286,9 +286,9 @@ def test_a_gradient_in_parts_is_the_same(memory):
 
 
 def test_large_minibatches_in_parts_that_fit_the_cache(monkeypatch):
-    whole = parameters_after(SMALL, minibatch=64)
+    at_once = parameters_after(SMALL, minibatch=64)
     monkeypatch.setattr(ppo.FusedPolicy, "CACHED", 16 * 16)
-    torch.testing.assert_close(parameters_after(SMALL, minibatch=64), whole, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(parameters_after(SMALL, minibatch=64), at_once, rtol=1e-4, atol=1e-5)
 
 
 def test_compiled_and_mixed_precision_learn_the_same(monkeypatch):
@@ -322,9 +322,9 @@ def test_sequences_and_priorities():
     numbers = torch.cat([part["value"] for part in drawn])
     share = float((numbers == 3).float().mean())
     assert share == pytest.approx(1 / 1.07, abs=0.03)  # its share of all advantages
-    gain = torch.cat([part["scaled_advantage"] for part in drawn])
+    scaled = torch.cat([part["scaled_advantage"] for part in drawn])
     weight = 1 / (8 * (1 / 1.07))
-    assert gain[numbers == 3].mean().item() == pytest.approx(weight, rel=1e-3)  # and its importance weight undoes that
+    assert scaled[numbers == 3].mean().item() == pytest.approx(weight, rel=1e-3)  # and its importance weight undoes that
 
 
 def test_attention_sees_its_context_and_no_further():
@@ -347,7 +347,7 @@ def test_attention_sees_its_context_and_no_further():
 
 
 class Recall(gymnasium.Env):
-    """A light is shown at first; some steps later it must be told which. Nothing in between says."""
+    """A light is shown at first; some steps later the agent must say which one. No observation in between tells."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, (2,))
     action_space = gymnasium.spaces.Discrete(2)
@@ -377,16 +377,16 @@ def test_a_task_that_needs_a_memory(memory, knows):
     assert played > 0.95 if knows else abs(played) < 0.4
 
 
-def test_who_comes_first_does_not_matter():
+def test_the_order_of_groups_does_not_matter():
     """Each group draws from its own generator."""
     config = replace(SMALL, turbo=False, num_envs=6, horizon=8, minibatch=16, async_factor=3, memory="gru")
-    found = []
+    results = []
     for _ in range(2):
         env = make_gym("CartPole-v1", 6, seed=0, workers=3, async_factor=3, depth=9)
         state = ppo.start(config, env)
         for _ in range(3):
             ppo.iterate(state, config, env, StageClock())
-        found.append(state.flat.detach().clone())
+        results.append(state.flat.detach().clone())
         assert state.env_steps == 144
         ppo.collect(state, config, env, StageClock(), ppo.Metrics())
         ((batch,),) = minibatches(state.rollout, replace(config, minibatch=48), torch.Generator(), 0.0, None)
@@ -394,7 +394,7 @@ def test_who_comes_first_does_not_matter():
         torch.testing.assert_close(state.actions.evaluate(output, batch["action"])[0], batch["log_prob"], rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(value, batch["value"], rtol=1e-4, atol=1e-5)
         env.close()
-    assert torch.equal(*found)
+    assert torch.equal(*results)
 
 
 class Counters(gymnasium.Env):
@@ -673,9 +673,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one(changes):
     config = replace(SMALL, **changes)
     clock = StageClock()
     whole_env, first_env, second_env = (cartpole(config) for _ in range(3))
-    whole, first = ppo.start(config, whole_env), ppo.start(config, first_env)
+    uninterrupted, first = ppo.start(config, whole_env), ppo.start(config, first_env)
     for _ in range(6):
-        ppo.iterate(whole, config, whole_env, clock)
+        ppo.iterate(uninterrupted, config, whole_env, clock)
     for _ in range(3):
         ppo.iterate(first, config, first_env, clock)
     arrays, numbers = ppo.save_state(first, first_env)
@@ -684,24 +684,25 @@ def test_a_resumed_run_equals_an_uninterrupted_one(changes):
     ppo.load_state(second, second_env, arrays, numbers)
     for _ in range(3):
         ppo.iterate(second, config, second_env, clock)
-    for one, other in zip(whole.net.parameters(), second.net.parameters(), strict=True):
+    for one, other in zip(uninterrupted.net.parameters(), second.net.parameters(), strict=True):
         assert torch.equal(one, other)
-    assert (whole.env_steps, whole.updates, whole.episodes) == (second.env_steps, second.updates, second.episodes)
+    for count in ("env_steps", "updates", "episodes"):
+        assert getattr(uninterrupted, count) == getattr(second, count)
 
 
-def test_an_environment_of_ones_own(tmp_path):
+def test_an_environment_of_the_users(tmp_path):
     (tmp_path / "mine.py").write_text(
         "import gymnasium\nfrom gymnasium.envs.classic_control import CartPoleEnv\n"
         "gymnasium.register('Mine-v0', entry_point=CartPoleEnv, max_episode_steps=50)\n"
     )
     flags = ["--total-steps", "1500", "--evaluation-episodes", "2", "--json", "--workers", "2"]
-    for name, code, said in (
+    for name, code, message in (
         ("mine:Mine-v0", 0, ""),
         ("mine:Other-v0", 2, "unknown target"),
         ("nothing:Mine-v0", 2, "No module named"),
     ):
         result = run_cli("train", name, *flags, cwd=tmp_path, code=code)
-        assert said in result.stderr
+        assert message in result.stderr
         assert code or json.loads(result.stdout)["evaluation"]["mean_length"] <= 50
 
 
@@ -717,22 +718,22 @@ def test_schedules_and_early_stop():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"num_envs": 0}, "num-envs"),
         ({"gamma": 1.5}, "gamma"),
         ({"memory": "tape"}, "memory must be one of"),
         ({"memory": "lstm", "minibatch": 30}, "whole sequences"),
         ({"accumulate": 5}, "accumulate"),
-        ({"async_factor": 2, "normalize_obs": True}, "async-factor does not go"),
+        ({"async_factor": 2, "normalize_obs": True}, "async-factor does not work"),
         ({"precision": "float8"}, "precision must be one of"),
         ({"env_timeout": 0.0}, "env-timeout"),
         ({"hidden": ()}, "hidden"),
         ({"learning_rate": float("nan")}, "learning-rate"),
     ],
 )
-def test_configs_that_cannot_work(changes, said):
-    with pytest.raises(ValueError, match=said):
+def test_configs_that_cannot_work(changes, message):
+    with pytest.raises(ValueError, match=message):
         ppo.validate(replace(SMALL, **changes))
 
 
@@ -767,7 +768,7 @@ def test_train_any_environment(task, algorithm, flags, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["CartPole-v7"], "unknown target 'CartPole-v7'"),
         (["Pendulum-v1", "--algo", "dqn"], "DQN cannot act in"),
@@ -775,9 +776,9 @@ def test_train_any_environment(task, algorithm, flags, tmp_path):
         (["snake", "--algo", "ppo"], "snake is trained with DQN"),
     ],
 )
-def test_what_cannot_be_trained(arguments, said, tmp_path):
+def test_what_cannot_be_trained(arguments, message, tmp_path):
     result = run_cli("train", *arguments, cwd=tmp_path, code=2)
-    assert said in result.stderr and len(result.stderr.strip().splitlines()) == 1
+    assert message in result.stderr and len(result.stderr.strip().splitlines()) == 1
 
 
 def test_bare_environments_with_any_actions(tmp_path):

@@ -143,8 +143,8 @@ def test_what_is_missing_is_noted_once(monkeypatch):
     monkeypatch.setattr(notes, "_notes", {})
     framework = Framework("numpy", ("1.0", "99.0"), regions={"json:nowhere": stages.LOG, "json:Nobody.act": stages.LOG})
     unknown = Framework("hypothesis", ("0.1", "0.2"), environments=(EnvironmentClass("json:JSONDecoder"),))
-    for found in (framework, unknown):
-        for _, patch in found.patches():
+    for description in (framework, unknown):
+        for _, patch in description.patches():
             patch(json, Events())
     first, second = notes.notes()
     assert "json:nowhere is not as hotlap's adapter knows it" in first
@@ -220,14 +220,14 @@ def test_plugins_reach_the_script_by_path(installed, tmp_path):
         "gone.away",
         str(installed / "toyplugin" / "measure.py"),
     ]
-    told = python(SCRIPT, tmp_path, **variable)
-    assert str(installed) not in told["path"]  # the plugin's package is not installed where the script runs
-    assert told["more"] == ["toygame"]
-    assert (told["counts"]["env_steps"], told["counts"]["episodes"]) == (6, 6)
-    assert {"checkpoint", "collect/env_step", "collect/env_reset"} <= set(told["stages"])
-    assert len(told["notes"]) == 2
-    assert any("brokenplugin.py" in note and "ModuleNotFoundError" in note for note in told["notes"])
-    assert any("gone.away" in note for note in told["notes"])
+    outcome = python(SCRIPT, tmp_path, **variable)
+    assert str(installed) not in outcome["path"]  # the plugin's package is not installed where the script runs
+    assert outcome["more"] == ["toygame"]
+    assert (outcome["counts"]["env_steps"], outcome["counts"]["episodes"]) == (6, 6)
+    assert {"checkpoint", "collect/env_step", "collect/env_reset"} <= set(outcome["stages"])
+    assert len(outcome["notes"]) == 2
+    assert any("brokenplugin.py" in note and "ModuleNotFoundError" in note for note in outcome["notes"])
+    assert any("gone.away" in note for note in outcome["notes"])
 
 
 def test_without_the_variable_installed_plugins_count(installed, monkeypatch):

@@ -210,10 +210,10 @@ def test_kill_nine_loses_at_most_the_last_sample(tmp_path):
             if int(line) >= 50:
                 break
         process.send_signal(signal.SIGKILL)
-        said = [int(number) for number in process.stdout.read().split()]
+        announced = [int(number) for number in process.stdout.read().split()]
     written = load(tmp_path / "run")
     assert [line.sample.start for line in written.lines] == list(range(len(written.lines)))
-    assert len(written.lines) >= max(said, default=50)
+    assert len(written.lines) >= max(announced, default=50)
     assert written.status is Status.KILLED
 
 

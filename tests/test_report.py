@@ -306,8 +306,8 @@ def test_counts_and_sizes_for_people():
     [
         ("fast please", "must look like"),
         ("speed<3", "unknown metric 'speed'; choose one of iteration_time, memory"),
-        ("memory<3parsecs", "'3parsecs' is no number with a unit"),
-        ("memory<1.2.3GB", "is no number"),
+        ("memory<3parsecs", "'3parsecs' is not a number with a unit"),
+        ("memory<1.2.3GB", "is not a number"),
     ],
 )
 def test_bad_targets(text, message):

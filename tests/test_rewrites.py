@@ -120,8 +120,8 @@ def test_rewrites_of_lines():
 def test_numbers_are_found_by_name_and_value_wherever_they_are():
     text = "BATCH_SIZE = N\nmodel = PPO(batch_size=N, n_steps=32)\nadd_argument('--minibatch', default=N)\na, BATCH = 1, N\n"
     before = text.replace("N\n", "32\n").replace("=N", "=32").replace("N)", "32)")
-    found = apply(before, rewrite.number(Code(before), "batch", 32, lambda _: "256"))
-    assert found == text.replace("N\n", "256\n").replace("=N", "=256").replace("N)", "256)")
+    rewritten = apply(before, rewrite.number(Code(before), "batch", 32, lambda _: "256"))
+    assert rewritten == text.replace("N\n", "256\n").replace("=N", "=256").replace("N)", "256)")
 
 
 def test_vector_classes_are_swapped_only_without_settings():

@@ -98,7 +98,7 @@ def test_experiments_leave_the_folder_as_it_is(project, tmp_path, kind):
 
 
 def test_the_record_may_lie_in_the_project(project):
-    """As it does when nobody says where it should go; and what is written there is the real thing."""
+    """As it does when nobody says where it should go; and what is written there is written for real."""
     kind = need(scratch.pick())
     before = hashes(project)
     run = run_interleaved(Verb.COMPARE, variants(), PLAN, scratch=kind)
@@ -278,13 +278,13 @@ def test_scratches_of_dead_processes_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(scratch, "roots", lambda: [tmp_path / "one", tmp_path / "two"])
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    mine = scratch.create_scratch(spread=True)
-    dead = tmp_path / "two" / mine.name.replace(f"-{os.getpid()}-", "-4194305-")
+    own_scratch = scratch.create_scratch(spread=True)
+    dead = tmp_path / "two" / own_scratch.name.replace(f"-{os.getpid()}-", "-4194305-")
     (dead / "work" / "work").mkdir(parents=True)
     (dead / "work" / "work").chmod(0)
     strange = tmp_path / "one" / f"{scratch.PREFIX}{os.getuid()}-strange"
     strange.mkdir()
     scratch.remove_stale()
-    assert mine.is_dir() and (tmp_path / "two" / mine.name).is_dir() and strange.is_dir() and not dead.exists()
-    scratch.remove_scratch(mine)
-    assert not mine.exists() and not (tmp_path / "two" / mine.name).exists()
+    assert own_scratch.is_dir() and (tmp_path / "two" / own_scratch.name).is_dir() and strange.is_dir() and not dead.exists()
+    scratch.remove_scratch(own_scratch)
+    assert not own_scratch.exists() and not (tmp_path / "two" / own_scratch.name).exists()

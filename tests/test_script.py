@@ -304,7 +304,7 @@ def test_a_script_is_stopped_when_enough_was_measured(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said"),
+    ("text", "code", "message"),
     [
         ("import helper\nraise RuntimeError(helper.WORD)", 1, "RuntimeError: from beside the script"),
         ("import sys\nsys.exit(7)", 7, "nothing to show"),
@@ -323,10 +323,10 @@ def test_a_script_is_stopped_when_enough_was_measured(tmp_path):
         ("import sys\nsys.stdout.buffer.write(bytes([255, 0, 10]))\nprint('after')", 0, "after"),
     ],
 )
-def test_scripts_that_end_badly_or_hold_no_rl(text, code, said, tmp_path):
+def test_scripts_that_end_badly_or_hold_no_rl(text, code, message, tmp_path):
     write(tmp_path, "WORD = 'from beside the script'", "helper.py")
     result = run(tmp_path, write(tmp_path, text), code=code)
-    assert said in result.stdout + result.stderr
+    assert message in result.stdout + result.stderr
     assert "hotlap/" not in result.stderr  # no frames of ours in the script's traceback
     assert "No environment step and no update was seen" in result.stdout
 

@@ -80,13 +80,13 @@ def test_the_same_samples_give_the_same_digits():
 
 @pytest.mark.parametrize(("prefix", "factor"), [(1, 5.0), (2, 3.0), (3, 2.0), (8, 1.5), (3, 0.3)])
 def test_warmup_is_found(prefix, factor):
-    found = []
+    ends = []
     for seed in range(40):
         x = np.random.default_rng(seed).normal(10, 0.3, 30)
         x[:prefix] *= factor
-        found.append(stats.warmup_end(x))
-    assert np.median(found) == prefix
-    assert np.mean(np.abs(np.array(found) - prefix) <= 1) >= 0.9
+        ends.append(stats.warmup_end(x))
+    assert np.median(ends) == prefix
+    assert np.mean(np.abs(np.array(ends) - prefix) <= 1) >= 0.9
 
 
 def test_steady_series_have_no_warmup():

@@ -24,15 +24,15 @@ def point(value, rate, **work):
     return SweepPoint(f"n={value}", {"n": str(value)}, rate, **work)
 
 
-def test_what_a_curve_says():
-    found = scaling([point(1, 10), point(8, 78), point(64, 200), point(512, 210), point(4096, 100)], "n")
-    assert [segment.reading for segment in found.segments] == [
+def test_segments_and_knee_of_a_scaling_curve():
+    curve = scaling([point(1, 10), point(8, 78), point(64, 200), point(512, 210), point(4096, 100)], "n")
+    assert [segment.reading for segment in curve.segments] == [
         Reading.LATENCY_BOUND,
         Reading.PARTLY_LATENCY_BOUND,
         Reading.WORK_BOUND,
         Reading.CONTENDED,
     ]
-    assert found.knee.value == 64
+    assert curve.knee.value == 64
     assert scaling([point("a", 1), point("b", 2)], "n") is None
 
 
@@ -53,11 +53,11 @@ def run_of(lengths, seconds=lambda i: 0.1, updates=lambda i: 10):
 
 def test_longer_episodes_are_no_slowdown():
     samples = run_of(np.linspace(10, 300, 200))
-    found = growth_of(samples)
-    rows = {row.work: row for row in found.rows}
+    growth = growth_of(samples)
+    rows = {row.work: row for row in growth.rows}
     assert rows["episodes"].superlinear and not rows["env_steps"].superlinear
     assert rows["env_steps"].exponent == pytest.approx(1, abs=0.02)
-    (reason,) = found.why
+    (reason,) = growth.why
     assert reason.cause is GrowthCause.LONGER_EPISODES and "Episodes got longer" in growth_sentence(reason)
     _, last = reached(samples, "episodes", [200, 2000])
     assert last.seconds > 1.5 * last.expected_seconds
@@ -65,10 +65,10 @@ def test_longer_episodes_are_no_slowdown():
 
 
 def test_a_step_that_costs_more_and_more_is_a_slowdown():
-    found = growth_of(run_of([10] * 200, seconds=lambda i: 0.01 * (i + 1)))
-    rows = {row.work: row for row in found.rows}
+    growth = growth_of(run_of([10] * 200, seconds=lambda i: 0.01 * (i + 1)))
+    rows = {row.work: row for row in growth.rows}
     assert rows["env_steps"].superlinear
-    (reason,) = found.why
+    (reason,) = growth.why
     assert (reason.cause, reason.stage) == (GrowthCause.SLOWER_STEPS, "sample") and "costs" in growth_sentence(reason)
 
 
@@ -91,8 +91,8 @@ def test_points_that_learn_differently_are_said_so():
 
 
 def test_learning_that_begins_is_said():
-    found = growth_of(run_of([10] * 200, seconds=lambda i: 0.01 if i < 40 else 0.2, updates=lambda i: 0 if i < 40 else 10))
-    (reason,) = found.why
+    growth = growth_of(run_of([10] * 200, seconds=lambda i: 0.01 if i < 40 else 0.2, updates=lambda i: 0 if i < 40 else 10))
+    (reason,) = growth.why
     assert reason.cause is GrowthCause.LEARNING_BEGAN and "Learning began" in growth_sentence(reason)
 
 
@@ -145,7 +145,7 @@ def test_sweep_until(tmp_path):
     doc = json.loads(result.stdout)
     assert [row["count"] for row in doc["reached"]] == [50, 400]
     assert doc["reached"][1]["env_steps"] > doc["reached"][0]["env_steps"]
-    assert "Time until so many episodes" in hotlap("report", "u", cwd=tmp_path).stdout
+    assert "Time to reach a number of episodes" in hotlap("report", "u", cwd=tmp_path).stdout
 
 
 DELAYED = """

@@ -219,7 +219,7 @@ def test_another_environment_that_plays_while_the_first_one_pauses_evaluates():
     assert sample.counts["episodes"] == 0
 
 
-def test_environments_that_take_turns_do_not_evaluate():
+def test_alternating_environments_do_not_evaluate():
     script = Script()
     learned(script)
     for _ in range(3):
@@ -391,16 +391,16 @@ def test_phases_that_a_framework_announces_own_their_glue():
 
 def test_another_thread_is_left_alone():
     script = Script()
-    said = []
+    begins = []
 
     def work():
-        said.append(script.events.begin(""))
-        said.append(script.events.environment(STEP))
+        begins.append(script.events.begin(""))
+        begins.append(script.events.environment(STEP))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert said == [0, 0]
+    assert begins == [0, 0]
 
 
 def test_windows_end_where_learning_turns_into_acting():

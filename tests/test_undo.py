@@ -38,7 +38,7 @@ _VOLATILE = {"last_exc", "last_type", "last_value", "last_traceback", "__warning
 
 def state():
     """Attributes of modules and of their classes, and settings, by name."""
-    found = {}
+    attributes = {}
     owners = {name: importlib.import_module(name) for name in MODULES}
     for name, module in list(owners.items()):
         classes = [value for value in vars(module).values() if isinstance(value, type)]
@@ -46,8 +46,8 @@ def state():
     for name, owner in owners.items():
         for attribute, value in list(vars(owner).items()):
             if attribute not in _VOLATILE and not isinstance(value, ModuleType):  # torch imports some of its modules late
-                found[f"{name}.{attribute}"] = value
-    return found, settings()
+                attributes[f"{name}.{attribute}"] = value
+    return attributes, settings()
 
 
 def settings():
@@ -142,14 +142,14 @@ def leaks_of(name, function, **options):
     before = state()
     with changed(name, function, **options):
         classes = exercise()
-    found = leaks(before, state())
+    leaked = leaks(before, state())
     for cls, namespace in zip(classes, (ENV, WRAPPER), strict=True):
         plain = type(cls.__name__, cls.__bases__, dict(namespace))
-        found += [f"{cls.__name__}.{key}" for key in vars(cls).keys() ^ vars(plain).keys()]
-        found += [f"{cls.__name__}.{key}" for key, value in namespace.items() if vars(cls).get(key) is not value]
+        leaked += [f"{cls.__name__}.{key}" for key in vars(cls).keys() ^ vars(plain).keys()]
+        leaked += [f"{cls.__name__}.{key}" for key, value in namespace.items() if vars(cls).get(key) is not value]
     env = classes[1](classes[0](), times=3)
     assert env.step(0) == (0, 2.0, False, False, {"much": "to say"}) and env.times == 3
-    return found
+    return leaked
 
 
 @pytest.fixture(scope="module", autouse=True)

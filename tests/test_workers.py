@@ -62,16 +62,16 @@ class Game(gymnasium.Env):
 def play(env, steps, rows):
     """Everything that a vector tells."""
     obs, info = env.reset(seed=5)
-    told = [obs.copy(), info["action_mask"].copy()]
+    outputs = [obs.copy(), info["action_mask"].copy()]
     for t in range(steps):
         *arrays, info = env.step((np.arange(rows) + t) % 3)
-        told += [array.copy() for array in arrays] + [info["action_mask"].copy()]
+        outputs += [array.copy() for array in arrays] + [info["action_mask"].copy()]
         if "_final_obs" in info:
             ended = info["_final_obs"]
-            told += [ended.copy(), info["final_obs"][ended].copy()]
-            told += [values[ended].copy() for values in info["final_info"].values()]
+            outputs += [ended.copy(), info["final_obs"][ended].copy()]
+            outputs += [values[ended].copy() for values in info["final_info"].values()]
     env.close()
-    return told
+    return outputs
 
 
 @pytest.mark.parametrize(("workers", "groups"), [(1, 1), (2, 1), (3, 3), (4, 2)])
@@ -110,8 +110,8 @@ def test_groups_step_apart():
     env.send(0, np.zeros(2, int))
     env.send(1, np.zeros(2, int))
     over = []
-    while found := env.receive():
-        over += found
+    while groups := env.receive():
+        over += groups
     assert sorted(over) == [0, 1]
     env.send(1, np.zeros(2, int))
     assert env.receive() == [1]
@@ -140,7 +140,7 @@ def test_any_number_of_episodes_may_end_at_once(rows):
     env.close()
 
 
-def test_who_tells_no_mask_may_do_anything():
+def test_without_a_mask_every_action_is_legal():
     for workers in (0, 2):
         env = make_gym(Short, 4, workers=workers)
         _, info = env.reset(seed=[0, 2, 1, 3])  # the first worker's environments tell none
@@ -162,7 +162,7 @@ class Pair(gymnasium.Env):
         return np.zeros(1, np.float32), 0.0, False, False, {"action_mask": np.array([1, 0, 0, 1, 1])}
 
 
-def test_measuring_heeds_masks():
+def test_measuring_the_layout_takes_legal_actions():
     env = make_gym(Pair, 2, workers=-1)
     assert env.layout.workers == 0
 
@@ -182,7 +182,7 @@ def workers_of_this_process():
 
 
 @pytest.mark.parametrize(
-    ("trouble", "said", "shown"),
+    ("trouble", "message", "shown"),
     [
         ("raise", "environment 2 of make raised RuntimeError: the pole fell off", 'raise RuntimeError("the pole fell off'),
         ("die", "worker 1 was killed by SIGKILL while it was in environment 2 of make", ""),
@@ -190,7 +190,7 @@ def workers_of_this_process():
         ("hang", "environment 2 of make has not answered for 1.5 s", "in step"),
     ],
 )
-def test_a_worker_in_trouble(trouble, said, shown):
+def test_a_worker_in_trouble(trouble, message, shown):
     before = len(workers_of_this_process())
 
     def make():
@@ -199,7 +199,7 @@ def test_a_worker_in_trouble(trouble, said, shown):
     env = make_gym(make, 4, seed=0, workers=2, patience=1.5)
     env.reset()
     begin = time.monotonic()
-    with pytest.raises(EnvFailed, match=said) as failure:
+    with pytest.raises(EnvFailed, match=message) as failure:
         for _ in range(20):
             env.step(np.zeros(4, int))
     assert time.monotonic() - begin < 10
@@ -238,10 +238,10 @@ def train(tmp_path, trouble, *flags):
 
 def test_training_that_fails_keeps_its_checkpoint_and_no_process(tmp_path):
     process = train(tmp_path, "raise", "--workers", "2")
-    _, said = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert re.search("Trouble-v0 failed: environment . of Trouble-v0 raised RuntimeError: the pole fell off", said)
-    assert "and rolled away" in said and "hotlap/train/loop.py" not in said  # the environment's traceback, not ours
+    assert re.search("Trouble-v0 failed: environment . of Trouble-v0 raised RuntimeError: the pole fell off", stderr)
+    assert "and rolled away" in stderr and "hotlap/train/loop.py" not in stderr  # the environment's traceback, not ours
     assert (tmp_path / "run" / "checkpoint.safetensors").exists()
     header = json.loads((tmp_path / "run" / "run.json").read_text())
     assert header["status"] == "failed" and "the pole fell off" in header["error"]
@@ -269,7 +269,7 @@ def test_arrays_in_a_block():
     arrays.buffers[3].obs[2] = 7
     assert arrays.rings["obs"][3, 2].tolist() == [7, 7, 7] and arrays.rings["obs"].sum() == 21
     arrays.buffers[1].final_obs[0] = 1
-    assert arrays.buffers[3].final_obs[0].tolist() == [1, 1, 1]  # slots take turns in two sets of these
+    assert arrays.buffers[3].final_obs[0].tolist() == [1, 1, 1]  # slots alternate between two copies of these
     part = arrays.buffers[0].rows(1, 3)
     part.rewards[0] = (1, 2)
     assert arrays.buffers[0].rewards[1].tolist() == [1, 2]
@@ -279,8 +279,8 @@ def test_the_layout_is_measured():
     light = make_gym("CartPole-v1", 4, workers=-1)
     assert light.layout.workers == 0 and "one process" in str(light.layout)
     spec = EnvSpec.of(Game())
-    found = layout.pick("waiting", lambda: Game(seconds=0.01), layout.SerialEngine, spec, 8)
-    assert found.workers > 1 and found.seconds[found.workers] < found.seconds[0]  # what sleeps, sleeps side by side
+    chosen = layout.pick("waiting", lambda: Game(seconds=0.01), layout.SerialEngine, spec, 8)
+    assert chosen.workers > 1 and chosen.seconds[chosen.workers] < chosen.seconds[0]  # sleeping environments sleep in parallel
     for env in (light,):
         env.close()
 

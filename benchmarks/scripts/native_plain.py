@@ -40,7 +40,7 @@ env = hotlap.make_vec("cartpole", ENVS, seed=0, threads=2)
 now, _ = env.reset()
 memory: tuple[Tensor, Tensor] | None = None
 obs, action = torch.zeros(HORIZON, ENVS, 4), torch.zeros(HORIZON, ENVS, dtype=torch.int64)
-logp, value, reward, done = (torch.zeros(HORIZON, ENVS) for _ in range(4))
+log_prob, value, reward, done = (torch.zeros(HORIZON, ENVS) for _ in range(4))
 times: list[float] = []
 made = 0
 while made < steps:
@@ -54,9 +54,9 @@ while made < steps:
             logits, seen, memory = net(obs[t][None], memory)
             policy = torch.distributions.Categorical(logits=logits[0], validate_args=False)
             action[t] = policy.sample()  # type: ignore[no-untyped-call]
-            logp[t], value[t] = policy.log_prob(action[t]), seen[0]  # type: ignore[no-untyped-call]
-            now, gained, terminated, truncated, info = env.step(action[t].numpy())
-            reward[t], done[t] = torch.from_numpy(gained), torch.from_numpy(terminated | truncated)
+            log_prob[t], value[t] = policy.log_prob(action[t]), seen[0]  # type: ignore[no-untyped-call]
+            now, earned, terminated, truncated, info = env.step(action[t].numpy())
+            reward[t], done[t] = torch.from_numpy(earned), torch.from_numpy(terminated | truncated)
             if memory is not None:
                 memory = (memory[0] * (1 - done[t])[:, None], memory[1] * (1 - done[t])[:, None])
             if "_final_info" in info:
@@ -67,19 +67,19 @@ while made < steps:
             following = after if t == HORIZON - 1 else value[t + 1]
             running = reward[t] + GAMMA * following * (1 - done[t]) - value[t] + GAMMA * LAMBDA * (1 - done[t]) * running
             advantage[t] = running
-        goal = advantage + value
+        returns = advantage + value
         weight = advantage.abs().sum(0) ** ALPHA
-        chance = (weight + 1e-6) / (weight + 1e-6).sum()
+        probability = (weight + 1e-6) / (weight + 1e-6).sum()
     for _minibatch in range(ENVS * HORIZON // MINIBATCH):
-        chosen = torch.multinomial(chance, MINIBATCH // HORIZON, replacement=True)
-        gain = advantage[:, chosen]
-        gain = (ENVS * chance[chosen]) ** -BETA * (gain - gain.mean()) / (gain.std() + 1e-8)
+        chosen = torch.multinomial(probability, MINIBATCH // HORIZON, replacement=True)
+        scaled = advantage[:, chosen]
+        scaled = (ENVS * probability[chosen]) ** -BETA * (scaled - scaled.mean()) / (scaled.std() + 1e-8)
         logits, seen, _ = net(obs[:, chosen], None)
         policy = torch.distributions.Categorical(logits=logits, validate_args=False)
-        ratio = (policy.log_prob(action[:, chosen]) - logp[:, chosen]).exp()  # type: ignore[no-untyped-call]
-        surrogate = torch.min(gain * ratio, gain * ratio.clamp(1 - CLIP, 1 + CLIP)).mean()
+        ratio = (policy.log_prob(action[:, chosen]) - log_prob[:, chosen]).exp()  # type: ignore[no-untyped-call]
+        surrogate = torch.min(scaled * ratio, scaled * ratio.clamp(1 - CLIP, 1 + CLIP)).mean()
         near = value[:, chosen] + (seen - value[:, chosen]).clamp(-CLIP, CLIP)
-        error = torch.max((seen - goal[:, chosen]) ** 2, (near - goal[:, chosen]) ** 2)
+        error = torch.max((seen - returns[:, chosen]) ** 2, (near - returns[:, chosen]) ** 2)
         loss = -surrogate + 2.0 * 0.5 * error.mean() - 0.001 * policy.entropy().mean()  # type: ignore[no-untyped-call]
         optimizer.zero_grad()
         loss.backward()

@@ -34,7 +34,7 @@ def main() -> None:
     envs = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")] * NUM_ENVS)
     agent = Agent()
     optimizer = torch.optim.Adam(agent.parameters(), lr=2.5e-4, eps=1e-5)
-    buffer = {name: torch.zeros(HORIZON, NUM_ENVS) for name in ("action", "logp", "reward", "done", "value")}
+    buffer = {name: torch.zeros(HORIZON, NUM_ENVS) for name in ("action", "log_prob", "reward", "done", "value")}
     seen = torch.zeros(HORIZON, NUM_ENVS, 4)
     obs = torch.from_numpy(envs.reset(seed=0)[0])
     begin, steps = time.perf_counter(), 0
@@ -44,7 +44,7 @@ def main() -> None:
                 policy, value = agent(obs)
                 action = policy.sample()
             seen[t], buffer["action"][t], buffer["value"][t] = obs, action, value
-            buffer["logp"][t] = policy.log_prob(action)
+            buffer["log_prob"][t] = policy.log_prob(action)
             after, reward, terminated, truncated, _ = envs.step(action.numpy())
             buffer["reward"][t] = torch.from_numpy(reward)
             buffer["done"][t] = torch.from_numpy(terminated | truncated)
@@ -64,10 +64,10 @@ def main() -> None:
             order = torch.from_numpy(rng.permutation(HORIZON * NUM_ENVS))
             for rows in order.split(MINIBATCH):  # type: ignore[no-untyped-call]
                 policy, value = agent(flat_obs[rows])
-                gain = flat["advantage"][rows]
-                gain = (gain - gain.mean()) / (gain.std() + 1e-8)
-                ratio = (policy.log_prob(flat["action"][rows]) - flat["logp"][rows]).exp()
-                surrogate = torch.min(gain * ratio, gain * ratio.clamp(1 - CLIP, 1 + CLIP)).mean()
+                scaled = flat["advantage"][rows]
+                scaled = (scaled - scaled.mean()) / (scaled.std() + 1e-8)
+                ratio = (policy.log_prob(flat["action"][rows]) - flat["log_prob"][rows]).exp()
+                surrogate = torch.min(scaled * ratio, scaled * ratio.clamp(1 - CLIP, 1 + CLIP)).mean()
                 loss = VALUE * (value - flat["target"][rows]).pow(2).mean() - surrogate - ENTROPY * policy.entropy().mean()
                 optimizer.zero_grad()
                 loss.backward()

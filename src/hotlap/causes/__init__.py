@@ -99,11 +99,11 @@ def catalogue() -> Catalogue:
 def diagnose(run: Run) -> Diagnosis:
     """The findings of a run, the most promising first; those without a fault come last."""
     evidence = Evidence(run)
-    found, problems = _find(evidence)
+    findings, problems = _find(evidence)
     profile = evidence.profile
     return Diagnosis(
         identity=replace(run.identity, verb=Verb.DIAGNOSE),
-        findings=tuple(found),
+        findings=tuple(findings),
         throughput=profile.throughput,
         stages=profile.stages,
         warnings=(*profile.warnings, *problems),

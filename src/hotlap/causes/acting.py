@@ -3,13 +3,14 @@
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, environment, switch
-from hotlap.causes.stacks import Frame, StackSample
+from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
 from hotlap.core.counts import FORWARDS, GRADIENT_FORWARDS
 from hotlap.core.paths import ACT, LOSS, STEP, STORE
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
+from hotlap.record.stacks import Frame
 
 MANY = 32  # environments from which a call of a small network is well used
 SMALL = 1_000_000  # parameters below which a network may be too small for a GPU

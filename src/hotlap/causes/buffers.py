@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, recorded
-from hotlap.causes.stacks import Frame, StackSample
+from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
 from hotlap.core.counts import ENV_STEPS, UPDATES
 from hotlap.core.paths import STORE
@@ -15,6 +15,7 @@ from hotlap.interventions import batching, rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
 from hotlap.record.lines import TRACED
+from hotlap.record.stacks import Frame
 
 _READS = re.compile(r"\.(item|numpy|cpu|tolist|clone)\(\)|\bint\(|\bfloat\(|\bbool\(")
 _TENSORS = re.compile(r"\b(torch\.)?(tensor|as_tensor|Tensor|FloatTensor|LongTensor|stack)\(")
@@ -187,7 +188,7 @@ def sampler_capacity(e: Evidence) -> Suspicion | None:
 
 
 def small_buffer(c: Context, f: Finding) -> list[Intervention]:
-    """It tells whether the buffer's size costs; it is no fix, because it forgets what was learned from."""
+    """Shows whether the buffer's size costs time; not a fix, because it drops transitions."""
     return c.divided(_CAPACITY, 100, "a hundredth of the buffer", upper_bound=True)
 
 

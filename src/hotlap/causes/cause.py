@@ -61,7 +61,7 @@ class Cause:
     rule: Rule
     confirm: str | None = None  # the experiment that would confirm it; None: advice only
     remedies: Remedies | None = None  # interventions for a finding, the best first; fixes before upper bounds
-    sources: tuple[str, ...] = ()  # threads in which users met it; S0 to S4 are the five guides
+    sources: tuple[str, ...] = ()  # threads in which users reported it; S0 to S4 are the five guides
     changes_learning: bool = False  # whether the fix can change what is learned
     explains: tuple[str, ...] = ()  # causes whose signs this one brings along: they are merged into it
     no_fault: bool = False  # it explains a change of speed; there is nothing to fix

@@ -6,7 +6,7 @@ from contextlib import suppress
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, config, recorded, switch
-from hotlap.causes.stacks import Frame, StackSample
+from hotlap.causes.stacks import StackSample
 from hotlap.core import units
 from hotlap.core.counts import SLEPT
 from hotlap.core.errors import UsageError
@@ -14,6 +14,7 @@ from hotlap.core.paths import ENVIRONMENT, RESET, STEP, WAIT
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
+from hotlap.record.stacks import Frame
 
 _DRAWS = ("render", "_render", "render_frame", "_render_frame", "_draw", "draw", "get_image", "_get_image")
 _PARTS = ("step", "reset", "observation", "reward", "action", "_step", "_call", "_reset", "forward")
@@ -223,7 +224,7 @@ def python_loop(e: Evidence) -> Suspicion | None:
     def looping(stack: StackSample) -> bool:
         if stack.stage not in ENVIRONMENT:
             return False
-        if stack.native > 0.5 * stack.seconds:  # the loop waits for a library that does the work
+        if stack.waited > 0.5 * stack.seconds:  # the loop waits for a library that does the work
             return False
         below = [frame for frame in stack.below_step() if frame.user]
         names = [(frame.file, frame.name) for frame in below]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hotlap.causes.cause import Saved
-from hotlap.causes.stacks import Frame, StackSample, read_codes, read_stack_samples
+from hotlap.causes.stacks import StackSample, read_codes, read_stack_samples
 from hotlap.core import stages, stats
 from hotlap.core.counts import ENV_STEPS, EPISODE_STEPS, EPISODES, FORWARDS, UPDATES
 from hotlap.core.paths import ACT, STEP
@@ -19,6 +19,7 @@ from hotlap.interventions.code import Code
 from hotlap.record import lines
 from hotlap.record.observed import Description, Net
 from hotlap.record.run import Run
+from hotlap.record.stacks import Frame
 from hotlap.record.summary import profile_of
 
 _ON_POLICY = re.compile(r"advantage|\bgae\b|\bPPO\b|\bA2C\b|clip_ratio|old_log_?p", re.IGNORECASE)
@@ -115,7 +116,7 @@ class Evidence:
 
     @cached_property
     def num_envs(self) -> int:
-        """Environments that step side by side."""
+        """Environments that step in parallel."""
         if self.is_system:
             return int(self._setting("num_envs")) or 1
         total = sum(chain.environments for chain in self.description.environments)
@@ -233,7 +234,7 @@ class Evidence:
         return sum(self.weight(stack) for stack in self.stack_samples if test(stack))
 
     def seen(self, share: float, low: float = 1.0, high: float = 1.0, value: float | None = None) -> Saved:
-        """So much of a share that the sampler saw, with the sampler's own uncertainty."""
+        """The fraction of a sampled share that a fix saves, with the sampler's uncertainty."""
         period = self.run.header.observed.sampler_period or SAMPLER_PERIOD
         number = max(sum(stack.seconds for stack in self.stack_samples) / period, 10.0)
         error = 2 * math.sqrt(max(share * (1 - share), 0.01) / number)

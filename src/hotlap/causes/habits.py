@@ -1,16 +1,17 @@
-"""What goes on beside training: logs, evaluations, checkpoints."""
+"""Work beside training: logs, evaluations, checkpoints."""
 
 import re
 
 from hotlap.causes.cause import Cause, Suspicion
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, switch
-from hotlap.causes.stacks import Frame, StackSample
+from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
 from hotlap.core.paths import ENVIRONMENT
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
+from hotlap.record.stacks import Frame
 
 _WRITES = re.compile(
     r"\.(write|writerow|writelines|flush|add_scalar|add_scalars|info|debug|dump)\(|\b(wandb|logger|run)\.log\(|\bprint\(|fsync\("

@@ -1,4 +1,4 @@
-"""What changes while a run goes on: leaks, and changes of speed without a fault."""
+"""What changes in the course of a run: leaks, and changes of speed without a fault."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def env_leak(e: Evidence) -> Suspicion | None:
 
 
 def _never_cleared(e: Evidence) -> str | None:
-    """file:line of an attribute that an environment's methods append to and its reset does not set anew."""
+    """file:line of an attribute that an environment's methods append to and its reset does not clear."""
     places = (f"{name}:{line}" for name, code in e.codes.items() for line in _kept_lines(code))
     return next(places, None)
 
@@ -53,14 +53,14 @@ def _kept_lines(code: Code) -> Iterator[int]:
         methods = {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
         if not {"step", "reset"} <= methods.keys():
             continue
-        whole, reset = ast.unparse(node), ast.unparse(methods["reset"])
+        class_text, reset = ast.unparse(node), ast.unparse(methods["reset"])
         in_reset = set(ast.walk(methods["reset"]))
         for method in methods.values():
             for part in ast.walk(method):
                 owner = _grows(part)
                 if owner is None or not owner.startswith("self.") or method.name == "__init__":
                     continue
-                bounded = f"{owner}.pop" in whole or f"del {owner}" in whole
+                bounded = f"{owner}.pop" in class_text or f"del {owner}" in class_text
                 cleared = any(f"{owner}{how}" in reset for how in (" = ", ".clear(", ": ")) and part not in in_reset
                 if not cleared and not bounded:
                     yield part.lineno  # type: ignore[attr-defined]
@@ -80,7 +80,7 @@ def _grows(node: ast.AST) -> str | None:
 
 
 def without_growth(c: Context, f: Finding) -> list[Intervention]:
-    """What the line keeps may be needed: it tells what keeping it costs, and is no fix."""
+    """What the line keeps may be needed: this shows what keeping it costs, and is not a fix."""
     return c.edited(f, "without the line that appends", rewrite.left_out, upper_bound=True, changes_learning=True)
 
 

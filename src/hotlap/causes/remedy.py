@@ -52,7 +52,7 @@ class Context:
         )
 
     def divided(self, name: str, times: int, title: str, upper_bound: bool = False) -> list[Intervention]:
-        """A number of the recipe, so many times smaller, whatever it is: by its flag, or where the code has it."""
+        """A hyperparameter divided by `times`: by its flag, or where the code sets it."""
         knob = find(self.knobs, name)
         if knob is not None and (knob.default or "").isdecimal():
             new = max(1, int(knob.default or 1) // times)

@@ -6,7 +6,7 @@ import re
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, skipped_loop, switch
-from hotlap.causes.stacks import Frame, StackSample
+from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
 from hotlap.core.counts import COMPILED_GRAPHS
 from hotlap.core.paths import BACKWARD, LOSS, OPTIMIZER, TARGET
@@ -14,6 +14,7 @@ from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
 from hotlap.record.lines import WARMUP
+from hotlap.record.stacks import Frame
 
 _PARAMETERS = re.compile(r"\.parameters\(\)|\.named_parameters\(\)|state_dict\(\)|param_groups|\bparams\b")
 

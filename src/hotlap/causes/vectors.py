@@ -14,8 +14,8 @@ from hotlap.record.finding import Finding
 
 IPC = 2e-4  # seconds that a message to a worker and its answer take, about
 CHEAP = 2e-3  # seconds: a step below this may be cheaper to make than to ask for
-HEAVY = 2e-3  # seconds: a step from which one speaks of a heavy environment
-LARGE = 16_384  # bytes per step that are worth a look
+HEAVY = 2e-3  # seconds per step from which an environment counts as heavy
+LARGE = 16_384  # bytes per step above which the payload matters
 
 
 def _vector_step(e: Evidence) -> float:
@@ -231,9 +231,9 @@ def actor_learner(e: Evidence) -> Suspicion | None:
         for line in lines:
             cost = line.sample.counts.get(STEP_MEDIAN)
             middle = line.sample.start + line.sample.wall / 2
-            own = next((own for begin, end, own in windows if begin <= middle < end), None)
-            if cost and own is not None:
-                busy = sum(t for path, t in own.items() if path.startswith(stages.UPDATE)) > sum(own.values()) / 2
+            seconds = next((by_stage for begin, end, by_stage in windows if begin <= middle < end), None)
+            if cost and seconds is not None:
+                busy = sum(t for path, t in seconds.items() if path.startswith(stages.UPDATE)) > sum(seconds.values()) / 2
                 (learning if busy else collecting).append(cost)
     if min(len(learning), len(collecting)) < 5:
         return None

@@ -51,14 +51,14 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def cgroup_limits(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> dict[str, Any]:
+def cgroup_limits(root: Path = Path("/sys/fs/cgroup"), own_cgroup: Path = Path("/proc/self/cgroup")) -> dict[str, Any]:
     """CPU quota in cores and memory limit in bytes, from cgroup version 2 or 1; None where there is no limit.
 
     In version 2 the tightest limit of this process's group and the groups above it holds.
     """
     folders = [root]
     with suppress(OSError):
-        path = next((line[3:] for line in own.read_text().splitlines() if line.startswith("0::/")), "/")
+        path = next((line[3:] for line in own_cgroup.read_text().splitlines() if line.startswith("0::/")), "/")
         group = root / path.lstrip("/")
         folders += [folder for folder in (group, *group.parents) if folder.is_relative_to(root)]
     cpus, memory = [], []
@@ -198,7 +198,7 @@ def gpu_memory() -> int:
 
 
 class GpuWatch:
-    """Samples how busy a torch device is while a run goes on. For a CPU it does nothing.
+    """Samples how busy a torch device is during a run. For a CPU it does nothing.
 
     NVML's figure is the share of its last sample period in which any kernel ran, as nvidia-smi shows it.
     """
@@ -230,7 +230,7 @@ class GpuWatch:
         with _nvml() as nvml:
             if nvml is None:
                 return
-            with suppress(nvml.NVMLError):  # not every GPU tells
+            with suppress(nvml.NVMLError):  # not every GPU reports it
                 handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(self._device).uuid}")
                 while not self._stop.wait(self._period):
                     self.busy.append(nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)

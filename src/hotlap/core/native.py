@@ -67,7 +67,7 @@ def build(path: Path, what: str, cc: list[str], arguments: list[str]) -> None:
 
 
 def optional(name: str, source: Path, flags: tuple[str, ...]) -> Any:
-    """A library of one C file, built or found in the cache; None where that cannot be, for those who can do without."""
+    """A library of one C file, built or found in the cache; None where it cannot be built, for callers with a fallback."""
     if (cc := compiler()) is None:
         return None
     texts = [path.read_text() for path in (source, *sorted(source.parent.glob("*.h")))]

@@ -1,4 +1,4 @@
-"""The paths of the stages that hooks and rules speak of: where in the tree of stages they lie."""
+"""The paths of the stages that hooks and rules use: their places in the tree of stages."""
 
 from hotlap.core import stages
 

@@ -32,7 +32,7 @@ def names(group: str) -> tuple[str, ...]:
 
 @cache
 def load(group: str, kind: type) -> Plugins:
-    """All objects of a group: each an instance of `kind`, or a tuple of such."""
+    """All objects of a group: each an instance of `kind`, or a tuple of instances."""
     objects: dict[str, Any] = {}
     problems: list[str] = []
     for point in _points(group):
@@ -51,5 +51,5 @@ def load(group: str, kind: type) -> Plugins:
 
 def _points(group: str) -> list[Any]:
     points = metadata.entry_points()
-    found = points.select(group=group) if hasattr(points, "select") else points.get(group, ())
-    return sorted({point.name: point for point in found}.values(), key=lambda point: str(point.name))
+    selected = points.select(group=group) if hasattr(points, "select") else points.get(group, ())
+    return sorted({point.name: point for point in selected}.values(), key=lambda point: str(point.name))

@@ -34,7 +34,7 @@ class Summary:
 
 
 def summarize(values: ArrayLike) -> Summary:
-    """Where the values lie and how far they spread."""
+    """Location and spread of the values."""
     x = _floats(values)
     median = float(np.median(x))
     return Summary(
@@ -143,7 +143,7 @@ def _percentiles(values: Floats, level: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Effect:
-    """How much two things differ, on the scale of what was given (differences of logarithms, mostly)."""
+    """How much two series differ, on the scale of what was given (differences of logarithms, mostly)."""
 
     value: float
     low: float
@@ -160,11 +160,11 @@ class Effect:
 def rounds_effect(rounds: Sequence[ArrayLike], level: float = 0.95) -> Effect:
     """The mean over rounds of each round's median difference, with Student's interval over rounds.
 
-    A round is a set of fresh processes whose blocks took turns; `rounds` holds the differences of its pairs. Blocks of one
-    process share its luck (memory layout, a neighbour on the machine), so only rounds are independent. With the few rounds that
-    a comparison can afford, percentiles of a bootstrap cannot reach 95%; Student's t does, because medians of many pairs are
-    nearly normal. Rounds that agree by chance more than their own pairs allow do not narrow the interval. One or two rounds do
-    not say how much rounds differ; then `PROCESS_NOISE` stands in for it.
+    A round is a set of fresh processes whose blocks were interleaved; `rounds` holds the differences of its pairs. Blocks of
+    one process share its luck (memory layout, a neighbour on the machine), so only rounds are independent. With the few rounds
+    that a comparison can afford, percentiles of a bootstrap cannot reach 95%; Student's t does, because medians of many pairs
+    are nearly normal. Rounds that agree by chance more than their own pairs allow do not narrow the interval. One or two rounds
+    do not say how much rounds differ; then `PROCESS_NOISE` stands in for it.
     """
     pairs = [_floats(differences) for differences in rounds]
     medians = np.array([np.median(x) for x in pairs])

@@ -51,14 +51,14 @@ def share_range(low: float, high: float) -> str:
 
 def parse(text: str, kind: str) -> float:
     """A number with a unit: kind is "seconds", "bytes", "share" or "plain"."""
-    found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([a-z%]*)\s*", text.lower())
+    match = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([a-z%]*)\s*", text.lower())
     table = {"seconds": _SECONDS | {"": 1.0}, "bytes": _BYTES | {"": 1.0}, "plain": _PLAIN, "share": _PLAIN}[kind]
-    if not found or found[2] not in table or found[1].count(".") > 1:
+    if not match or match[2] not in table or match[1].count(".") > 1:
         units = ", ".join(unit for unit in table if unit)
-        raise ValueError(f"{text!r} is no number with a unit ({units})")
-    if kind == "share" and (found[2] not in ("", "%") or (found[2] == "" and float(found[1]) >= 1)):
-        raise ValueError(f"{text!r} is no share: write 5% or 0.05")
-    return float(found[1]) * table[found[2]]
+        raise ValueError(f"{text!r} is not a number with a unit ({units})")
+    if kind == "share" and (match[2] not in ("", "%") or (match[2] == "" and float(match[1]) >= 1)):
+        raise ValueError(f"{text!r} is not a share: write 5% or 0.05")
+    return float(match[1]) * table[match[2]]
 
 
 def _digits(value: float) -> str:

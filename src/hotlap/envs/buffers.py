@@ -50,7 +50,7 @@ class EnvSpec:
 
 @dataclass(frozen=True)
 class StepBuffers:
-    """The results of a step, a row per environment or agent. Rows of `final_*` and `episode_*` are valid where an episode ended.
+    """The results of a step, a row per environment or agent. `final_*` and `episode_*` are valid where an episode ended.
 
     The first eight are what kernels fill, in the order of engine.c. `seat` says who acts next, `rewards` has one for each seat;
     `active` is false for an agent that waits for the others to end their episode.
@@ -76,16 +76,8 @@ class StepBuffers:
         return StepBuffers(**{field.name: getattr(self, field.name)[begin:end] for field in fields(StepBuffers)})
 
 
-RINGS = (
-    "obs",
-    "reward",
-    "terminated",
-    "truncated",
-    "mask",
-    "seat",
-    "rewards",
-    "active",
-)  # a copy per slot; the others have three in all
+# One copy per slot; of the other arrays there are three copies in all.
+RINGS = ("obs", "reward", "terminated", "truncated", "mask", "seat", "rewards", "active")
 
 
 class Arrays:

@@ -1,7 +1,7 @@
 """PettingZoo games as hotlap environments: `pettingzoo/connect_four_v3` by name, or any object with a PettingZoo interface.
 
-A game whose players take turns (AEC) becomes one row whose `seat` changes; one whose players act at the same time (Parallel) has a row
-for each. The players of a game must have equal spaces.
+A game whose players take turns (AEC) becomes one row whose `seat` changes; one whose players act at the same time (Parallel)
+has a row for each. The players of a game must have equal spaces.
 """
 
 from collections.abc import Callable
@@ -33,10 +33,10 @@ def maker(name: str) -> Callable[[], Any]:
 
 def _make(name: str, module: str) -> Any:
     try:
-        family = import_module(module)
+        games = import_module(module)
     except ImportError as error:
         raise ValueError(f"{name} cannot be made: {error}") from None
-    return SimultaneousEnv(family.parallel_env()) if hasattr(family, "parallel_env") else TurnBasedEnv(family.env())
+    return SimultaneousEnv(games.parallel_env()) if hasattr(games, "parallel_env") else TurnBasedEnv(games.env())
 
 
 class TurnBasedEnv(gymnasium.Env[Any, Any]):

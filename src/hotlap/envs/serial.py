@@ -1,4 +1,4 @@
-"""Environments in Python, stepped one after another: any Gymnasium environment, a game's reference, agents that act at the same time.
+"""Environments in Python, stepped one after another: any Gymnasium environment, a game's reference, simultaneous agents.
 
 An engine has one or more groups of rows that step apart from each other: `start(group, slot)` begins a step of a group,
 `wait()` gives the groups whose steps are over. In this process there is one group, and `wait` does the work.

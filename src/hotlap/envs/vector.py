@@ -85,7 +85,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._slot = [slot] * len(self.groups)
         self.engine.reset(seeds, start, slot)
         self._started = True
-        return self._arrays.slots[slot].obs, self._info(self._arrays.slots[slot])
+        return self._arrays.buffers[slot].obs, self._info(self._arrays.buffers[slot])
 
     def _seeds(self, seed: Any) -> NDArray[np.uint64]:
         each = [seed + i for i in range(self.num_envs)] if isinstance(seed, int | np.integer) else seed
@@ -102,7 +102,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._start(group)
         while self.receive():
             pass
-        out = self._arrays.slots[self._slot[0]]
+        out = self._arrays.buffers[self._slot[0]]
         info = self._info(out)
         if any(self._finished):
             ended = out.terminated | out.truncated
@@ -193,14 +193,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         same_rules = np.array_equal(state["identity"], self._identity())
         if not same_rules or len(state["obs"]) != self.num_envs:
             raise ValueError(f"the saved environments do not fit {self.num_envs} x {self.engine.identity}")
-        if not state["envs"].size:  # environments that cannot be saved begin anew
+        if not state["envs"].size:  # environments that cannot be saved begin new episodes
             obs: NDArray[Any] = self.reset()[0]
             return obs
         self.engine.load_state(state["envs"])
         for name in ("obs", "mask", "seat", "active"):
             self.rings[name][self._slot[0]] = state[name]
         self._started = True
-        return self._arrays.slots[self._slot[0]].obs
+        return self._arrays.buffers[self._slot[0]].obs
 
     def close_extras(self, **kwargs: Any) -> None:
         self.engine.close()

@@ -140,5 +140,5 @@ def ending(identity: Identity) -> list[str]:
     """What a reader must know of how an interleaved run ended."""
     messages = []
     if identity.status in (Status.INTERRUPTED, Status.KILLED):
-        messages.append(f"The {identity.verb} was {identity.status}: this is what was measured until then.")
+        messages.append(f"The {identity.verb} was {identity.status}: this is what it had measured by then.")
     return [*messages, identity.error] if identity.error else messages

@@ -1,8 +1,8 @@
-"""Causal sweeps of a script: known delays in a stage, and how much of them the whole notices.
+"""Causal sweeps of a script: known delays in a stage, and how much of them shows up in total time.
 
 A stage's share of the time says what making it faster would give only if nothing overlaps with it. So the stage is made slower
-by known amounts: if the whole slows down by as much (slope 1), the stage is in the way, and making it faster helps as much as
-Amdahl says; if not (slope 0.3), it helps that much less.
+by known amounts: if training slows down by as much (slope 1), the stage is on the critical path, and making it faster helps as
+much as Amdahl says; if not (slope 0.3), it helps that much less.
 """
 
 import json

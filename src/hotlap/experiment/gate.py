@@ -1,6 +1,6 @@
 """Saved runs against each other, and the gate for CI: slower than the baseline by more than is allowed, beyond doubt?
 
-Runs that were not interleaved share neither the moment nor the process, so what differs between two runs of the same thing is
+Runs that were not interleaved share neither the moment nor the process, so what differs between two runs of the same target is
 part of the doubt. It is estimated from the runs given and, as they are few, from its usual size (`stats.PROCESS_NOISE`).
 """
 
@@ -94,7 +94,7 @@ def read_saved(path: str) -> tuple[CostSeries, ...]:
 
 
 def check_comparable(base: Sequence[CostSeries], new: Sequence[CostSeries], anyway: bool) -> list[str]:
-    """Warnings about what differs beside the thing itself; another machine or unit is refused, unless told otherwise."""
+    """Warnings about other differences between the runs; another unit is refused, and another machine unless `anyway`."""
     messages: list[str] = []
     for run in (*base[1:], *new):
         messages += [message for message in _differences(base[0], run, anyway) if message not in messages]
@@ -171,19 +171,25 @@ def compare_saved(
     warnings = check_comparable(base, new, anyway)
     warnings.append("The runs were not interleaved: the interval allows for the usual difference between runs.")
     unit, latest = base[0].unit, new[0]
-    whole = effect([run.whole for run in base], [run.whole for run in new])
+    overall = effect([run.whole for run in base], [run.whole for run in new])
     totals = [float(np.mean([np.median(run.whole) for run in group])) for group in (base, new)]
     rows = (
-        Row(**vars(outcome_of(whole)), kind=RowKind.WHOLE, name=time_per(unit), a=totals[0], b=totals[1], unit="seconds"),
+        Row(**vars(outcome_of(overall)), kind=RowKind.WHOLE, name=time_per(unit), a=totals[0], b=totals[1], unit="seconds"),
         _memory_row(base, new),
         *_stage_rows(base, new, totals),
     )
     change = totals[1] / totals[0] - 1
     comparison = Comparison(
-        **vars(outcome_of(whole)), a=names[0], b=names[1], rounds=whole.rounds, pairs=whole.pairs, rows=rows, change=change
+        **vars(outcome_of(overall)),
+        a=names[0],
+        b=names[1],
+        rounds=overall.rounds,
+        pairs=overall.pairs,
+        rows=rows,
+        change=change,
     )
     return ComparisonReport(
-        **vars(outcome_of(whole)),
+        **vars(outcome_of(overall)),
         schema=COMPARE_SCHEMA,
         identity=Identity(names[1], Verb.COMPARE, latest.target, Status.DONE, None, latest.created, latest.machine),
         unit=unit,
@@ -213,7 +219,7 @@ def _stage_row(path: str, base: Sequence[CostSeries], new: Sequence[CostSeries],
     costs = [float(np.mean([np.mean(values) for values in group])) for group in (a, b)]
     both = all(min(values) > 0 for group in (a, b) for values in group)
     change = (costs[1] - costs[0]) / totals[0]
-    whole = totals[1] - totals[0]
+    total_change = totals[1] - totals[0]
     only = None if both else "A" if costs[0] > 0 >= costs[1] else "B" if costs[1] > 0 >= costs[0] else None
     return Row(
         **vars(outcome_of(effect(a, b, level) if both else NOTHING)),
@@ -224,7 +230,7 @@ def _stage_row(path: str, base: Sequence[CostSeries], new: Sequence[CostSeries],
         unit="seconds",
         only=only,
         contribution=Contribution(finite(change)),
-        share_of_change=(costs[1] - costs[0]) / whole if whole else None,
+        share_of_change=(costs[1] - costs[0]) / total_change if total_change else None,
     )
 
 

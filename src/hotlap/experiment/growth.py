@@ -1,4 +1,4 @@
-"""A system trained from its start until so many steps, updates or episodes: when each count was reached, and how time grows.
+"""A system trained from its start to given numbers of steps, updates or episodes: when each was reached, and how time grows.
 
 What the growth of time says is computed in `record.growth`.
 """
@@ -31,7 +31,7 @@ NANO = 1e-9
 def train_until(
     variant: Variant, what: str, counts: Sequence[float], out: Path | None, on_progress: Callable[[float], None]
 ) -> Run:
-    """Train a system from its start until it has done so many steps, updates or episodes: the last of the counts."""
+    """Train a system from its start to the last of the given numbers of steps, updates or episodes."""
     from hotlap import systems
     from hotlap.launch.system import work_of
     from hotlap.systems.configs import config_from

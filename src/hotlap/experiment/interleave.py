@@ -23,7 +23,7 @@ from hotlap.target.target import System, Variant
 _PATIENCE = 600.0  # seconds that a process may take to warm up, or for one block
 _MOST_ROUNDS = 10_000
 
-OnBlock = Callable[[int, int, str], None]  # (round, block, variant or what goes on)
+OnBlock = Callable[[int, int, str], None]  # (round, block, variant or activity)
 
 
 class VariantFailed(TargetFailed):

@@ -1,8 +1,8 @@
-"""Does the faster form learn as well? Curves of both with the same seeds, side by side.
+"""Does the faster variant learn as well? Curves of both with the same seeds, side by side.
 
 What cannot change learning is held to more: its losses must be the same numbers. What can is held to not being worse: at an
-equal number of steps, the return of the faster form may lie below the original's by no more than a margin, a share of what the
-original learned; the interval is over seeds, as rliable has it (a bootstrap of seeds), and few seeds give wide ones.
+equal number of steps, the return of the faster variant may lie below the original's by no more than a margin, a share of what
+the original learned; the interval is over seeds, as rliable has it (a bootstrap of seeds), and few seeds give wide ones.
 """
 
 import json
@@ -28,7 +28,7 @@ from hotlap.record.investigation import LearningVerdict, LossCheck, ReturnCheck,
 from hotlap.target.target import System, Variant
 
 MARGIN = 0.1  # of what the original learned, and of the spread of its returns at least
-LOSSES = 40  # that are compared; of a system, the means of so many iterations:
+LOSSES = 40  # that are compared; of a system, the means of ITERATIONS iterations
 ITERATIONS = 3
 STARTING = 120.0  # seconds beyond its time that a run may take to start and to end
 CLOSE = 1e-4  # relative difference up to which losses are called the same: threads add numbers up in another order
@@ -63,7 +63,7 @@ def run_curve(
             file.flush()
 
         try:
-            child.progress(seconds + STARTING, keep)  # one that makes no steps that hotlap sees: what there is counts
+            child.progress(seconds + STARTING, keep)  # a run whose steps hotlap does not see is kept as far as it came
         except TargetFailed as failure:
             raise TargetFailed(f"{variant.name} failed while its learning was checked: it {failure}") from None
     return read_curve(out)
@@ -146,7 +146,7 @@ def compare_curves(base: Sequence[Curve], changed: Sequence[Curve], margin: floa
 
 
 def _time_ratio(times: Sequence[Sequence[float | None]]) -> TimeRatio | None:
-    """How many times sooner the faster form reached the level, over seeds that reached it in both; a bootstrap of seeds."""
+    """How many times sooner the faster variant reached the level, over seeds that reached it in both; a bootstrap of seeds."""
     logs = [float(np.log(a / b)) for a, b in zip(*times, strict=True) if a and b]
     if not logs:
         return None
@@ -182,7 +182,7 @@ def check_returns(
     for seed in range(seeds):
         on_run(f"learning of the original, seed {seed}")
         first = run_curve(base, folder, f"original-{seed}", seed, seconds=each, scratch=scratch)
-        on_run(f"learning of the changed form, seed {seed}")
+        on_run(f"learning of the changed variant, seed {seed}")
         steps = first.steps[-1] if first.steps else 1e18
         curves[0].append(first)
         curves[1].append(run_curve(changed, folder, f"changed-{seed}", seed, steps=steps, seconds=each, scratch=scratch))

@@ -44,15 +44,15 @@ def headline(lines: Sequence[BlockLine], a: str, b: str, unit: str, level: float
 def compare_blocks(lines: Sequence[BlockLine], first: str, second: str, unit: str, precision: float) -> Comparison:
     """One variant against the first."""
     a, b = blocks_of(lines, first), blocks_of(lines, second)
-    whole = headline(lines, first, second, unit)
+    overall = headline(lines, first, second, unit)
     change = _effect(paired(a, b, lambda x, y: (cost(y, unit) - cost(x, unit)) / cost(x, unit)))
     rows = (*_whole_rows(a, b, unit), _memory_row(a, b), *_stage_rows(a, b, unit, change.value))
     return Comparison(
-        **vars(outcome_of(whole, precision)),
+        **vars(outcome_of(overall, precision)),
         a=first,
         b=second,
-        rounds=whole.rounds,
-        pairs=whole.pairs,
+        rounds=overall.rounds,
+        pairs=overall.pairs,
         rows=rows,
         change=finite(change.value),
         projected=_projected(shares(a), rows),
@@ -63,7 +63,7 @@ def compare_blocks(lines: Sequence[BlockLine], first: str, second: str, unit: st
 
 
 def verdict_of(effect: stats.Effect, words: tuple[Verdict, Verdict] = TIME, narrow: float = NARROW) -> Verdict:
-    """B needs less (the first of the words), more (the second), as much, or nobody knows."""
+    """B needs less (the first of the words), more (the second), the same, or too few samples to tell."""
     if effect.low > 0:
         return words[0]
     if effect.high < 0:
@@ -136,7 +136,7 @@ def _stage_row(path: str, a: Rounds, b: Rounds, unit: str, level: float, change:
 
     costs = [shares(variant).get(path, 0.0) * total_cost(variant, unit) for variant in (a, b)]
     if not all(of(block) > 0 for block in (*every_block(a), *every_block(b))):
-        # It happens now and then: only whole rounds have it all.
+        # It happens rarely: only complete rounds contain all of it.
         a, b = ({n: {0: merged(blocks.values())} for n, blocks in variant.items() if blocks} for variant in (a, b))
     part = _effect(paired(a, b, lambda x, y: (of(y) - of(x)) / cost(x, unit)), level)
     outcome = outcome_of(_effect(paired(a, b, lambda x, y: _log(of(x), of(y)))))

@@ -1,4 +1,4 @@
-"""What goes on beside training, left out or made rarer: sleeping, drawing, logging, evaluating, saving."""
+"""Work beside training, left out or done less often: sleeping, drawing, logging, evaluating, saving."""
 
 from __future__ import annotations
 

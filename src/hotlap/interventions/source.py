@@ -58,7 +58,7 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rarer(times: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A function that runs only once in so many calls; between, its last result stands."""
+    """A function that runs once every `times` calls and returns its last result in between."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         calls, last = 0, None

@@ -18,15 +18,15 @@ _SEEDS = re.compile(r"manual_seed|np\.random\.seed|random\.seed|default_rng\(|se
 
 
 def reasons(codes: Mapping[str, Code]) -> list[str]:
-    """Why a script should not be run again without asking; none if nothing speaks against it."""
-    found: list[str] = []
+    """Why a script should not be run again without asking; empty if it may be."""
+    objections: list[str] = []
     for name, code in codes.items():
         aliases = _aliases(code)
         for node in ast.walk(code.tree):
             if isinstance(node, ast.Call):
                 first, dot, rest = ast.unparse(node.func).partition(".")
                 called = aliases.get(first, first) + dot + rest
-                found += [
+                objections += [
                     f"{name}:{node.lineno} {why} ({called})"
                     for pattern, why in _ELSEWHERE.items()
                     if re.search(pattern, called)
@@ -38,19 +38,19 @@ def reasons(codes: Mapping[str, Code]) -> list[str]:
         if isinstance(node, ast.While) and ast.unparse(node.test) in ("True", "1") and not _leaves(node)
     ]
     if endless and not any(_SEEDS.search(code.text) for code in codes.values()):
-        found.append(f"{endless[0]} trains without end and nothing is seeded: no two runs can be compared")
-    return list(dict.fromkeys(found))
+        objections.append(f"{endless[0]} trains without end and nothing is seeded: no two runs can be compared")
+    return list(dict.fromkeys(objections))
 
 
 def _aliases(code: Code) -> dict[str, str]:
     """What names stand for: `from sqlite3 import connect`, `import shutil as sh`."""
-    found: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     for node in ast.walk(code.tree):
         if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            aliases |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {alias.asname: alias.name for alias in node.names if alias.asname}
-    return found
+            aliases |= {alias.asname: alias.name for alias in node.names if alias.asname}
+    return aliases
 
 
 def _leaves(loop: ast.While) -> bool:

@@ -33,7 +33,7 @@ class Sources:
                 with path.open(newline="") as text:  # line endings as they are
                     self.texts[name], self.paths[name] = text.read(), str(path.resolve())
                 if file.parent.name == "profile-1" and self.texts[name].splitlines() != code.text.splitlines():
-                    raise UsageError(f"{name} has changed since it was profiled: investigate it anew")
+                    raise UsageError(f"{name} has changed since it was profiled: investigate it again")
         return self
 
     def codes(self) -> dict[str, Code]:

@@ -1,4 +1,4 @@
-"""A child that works a block at a time: it warms up by itself, says that it is ready, and waits for a byte before each block.
+"""A child that works a block at a time: it warms up, says that it is ready, and waits for a byte before each block.
 
 What a block took goes to hotlap as a message; when a pipe closes, enough was measured. Nothing is written to disk.
 """
@@ -21,7 +21,7 @@ from hotlap.probe.recorder import StopProfiling, install, see_workers
 from hotlap.record.blocks import Block
 from hotlap.target.target import Script, System
 
-PATIENCE = 30.0  # seconds that a script with torch is given to begin to learn; then it is measured as it is
+PATIENCE = 30.0  # seconds that a script with torch has to begin learning; then it is measured anyway
 
 
 @dataclass

@@ -88,10 +88,10 @@ def install() -> Guard | None:
     """Guard this process, if it runs in a copy."""
     if VARIABLE not in os.environ:
         return None
-    told = json.loads(os.environ[VARIABLE])
+    settings = json.loads(os.environ[VARIABLE])
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    folders = {os.path.realpath(folder) for folder in (*told["writable"], home, *_FREE)}
-    guard = Guard(told["pairs"], tuple(sorted(folders)))
+    folders = {os.path.realpath(folder) for folder in (*settings["writable"], home, *_FREE)}
+    guard = Guard(settings["pairs"], tuple(sorted(folders)))
     sys.addaudithook(guard.on_event)
     _guard_native(guard)
     return guard

@@ -30,7 +30,7 @@ from hotlap.launch.supervisor import Order
 from hotlap.record.blocks import Block
 from hotlap.target.target import Script, Variant
 
-_CLOSING, _TERMINATING, _KILLING = 10.0, 3.0, 15.0  # seconds that a child is given to end by itself, on SIGTERM, and dead
+_CLOSING, _TERMINATING, _KILLING = 10.0, 3.0, 15.0  # seconds for a child to end on its own, after SIGTERM, and after SIGKILL
 _POLL = 0.5
 
 Output = int | IO[Any] | None  # of a child: a file, a descriptor, subprocess.DEVNULL; None: where hotlap's own goes
@@ -80,12 +80,12 @@ class Child:
         self._is_gone = False
         _clean_up_once()
         start.folder.mkdir(parents=True, exist_ok=True)
-        told, tell = os.pipe()
+        inbox, tell = os.pipe()
         go: int | None = None
         self._go: int | None = None
         if isinstance(start.settings, BlockSettings):
             go, self._go = os.pipe()
-        self._told: int = told
+        self._inbox: int = inbox
         inherited = tuple(descriptor for descriptor in (tell, go) if descriptor is not None)
         try:
             self._launch(inherited, Spec(start.variant.target, start.settings, tell, go))
@@ -191,8 +191,8 @@ class Child:
 
     def _read(self, timeout: float) -> bytes | None:
         """Bytes of its messages; none if it has ended, None if it said nothing."""
-        if select.select([self._told], [], [], timeout)[0]:
-            return os.read(self._told, 65536)
+        if select.select([self._inbox], [], [], timeout)[0]:
+            return os.read(self._inbox, 65536)
         return b"" if self._supervisor.poll() is not None else None
 
     def tail(self) -> str:
@@ -213,7 +213,7 @@ class Child:
             return f"was killed by {signal.Signals(-code).name}"
         return "ended before enough was measured: let it train longer" if code == 0 else f"ended with exit code {code}"
 
-    # -- what it is told --
+    # -- commands --
 
     def pause(self) -> None:
         """Stop all of its processes."""
@@ -246,13 +246,13 @@ class Child:
         return self.code
 
     def close(self) -> None:
-        """Enough: it may end by itself, and is ended if it does not. Afterwards nothing of it is left."""
+        """Let it end, and end it if it does not. Afterwards none of its processes is left."""
         if self._go is not None:
             os.close(self._go)
             self._go = None
-        if self._told >= 0:
-            os.close(self._told)
-            self._told = -1
+        if self._inbox >= 0:
+            os.close(self._inbox)
+            self._inbox = -1
         if self._is_gone:
             return
         try:

@@ -82,12 +82,12 @@ def descendants(root: int) -> list[int]:
                 state, parent = _state_and_parent(int(entry.name))
                 if state not in "ZX":
                     children.setdefault(parent, []).append(int(entry.name))
-    found, waiting = [], [root]
+    descendants, waiting = [], [root]
     while waiting:
         born = children.get(waiting.pop(), [])
-        found += born
+        descendants += born
         waiting += born
-    return found
+    return descendants
 
 
 def _state_and_parent(pid: int) -> tuple[str, int]:

@@ -47,7 +47,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why the child cannot go on."""
+    """Why the child cannot continue."""
 
     error: str
 

@@ -45,7 +45,7 @@ class PythonState:
     )
 
     active: bool
-    counting: bool  # whether environments' steps count; an adapter that knows better counts by itself
+    counting: bool  # whether environments' steps count; some adapters count them instead
     due: int  # a window may end from here on, a pause ends
     env_steps: int  # since the start
     inside: bool

@@ -22,14 +22,14 @@ def describe() -> Description:
     """The objects alive now. Takes a tenth of a second or so: ask between windows."""
     torch, kinds = sys.modules.get("torch"), _environment_types()
     modules, optimizers, environments = [], [], []
-    for thing in gc.get_objects():
-        kind = type(thing)  # isinstance would ask the thing itself, and some do not like that
+    for item in gc.get_objects():
+        kind = type(item)  # isinstance would read __class__, which proxies and lazy objects may compute
         if torch and issubclass(kind, torch.nn.Module):
-            modules.append(thing)
+            modules.append(item)
         elif torch and issubclass(kind, torch.optim.Optimizer):
-            optimizers.append(thing)
+            optimizers.append(item)
         elif kinds and issubclass(kind, kinds):
-            environments.append(thing)
+            environments.append(item)
     inner = {id(child) for module in modules for child in module.children()}
     return Description(
         environments=_chains(environments),

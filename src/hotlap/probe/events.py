@@ -100,7 +100,7 @@ class Events(State):
         self.region = ""  # the stage that is open, as a whole
         self._carved = ""  # the stage inside it
         self.updated = False  # whether something was learned since the last step
-        self.counting = True  # whether environments' steps count; an adapter that knows better counts by itself
+        self.counting = True  # whether environments' steps count; some adapters count them instead
         self.env_steps = 0  # since the start
         self.syncs = 0  # synchronising calls since the last event
         self.counted: defaultdict[str, float] = defaultdict(float)
@@ -118,7 +118,7 @@ class Events(State):
         self._open_window()
 
     def stop(self) -> None:
-        """End the last window at the last event: what comes after it, waiting for workers to end included, is no training."""
+        """End the last window at the last event: what comes after it, waiting for workers to end included, is not training."""
         was_active, self.active, self.inside = self.active, False, True
         if self.paused:
             self._end_pause(self.now())
@@ -249,7 +249,7 @@ class Events(State):
             self.emit(ENDED, 0, 0, env, which)
 
     def resumes(self) -> bool:
-        """Whether the pause is over, asked when an environment is about to step; then measuring goes on."""
+        """Whether the pause is over, asked when an environment is about to step; then measuring continues."""
         if not self.updated:
             return False
         self.updated = False
@@ -293,7 +293,7 @@ class Events(State):
                 self._pause_for = 0.0
 
     def _report(self, on_sample: Callable[[Sample], None], sample: Sample | None) -> None:
-        """What the record does between two windows is nobody's time: hooks let it pass, and the next window begins after it."""
+        """Writing the record between two windows belongs to no stage: hooks ignore it, and the next window begins after it."""
         inside, self.inside = self.inside, True
         syncs = self.syncs
         try:

@@ -56,7 +56,7 @@ class EnvironmentClass:
         patch_environments(self.of(module), events, self.steps, self.step_methods[1:], abstract, self.reader)
 
     def wrap_steps(self, around: Callable[[EnvironmentClass], Around]) -> Patch:
-        """A patch that replaces the methods that step, for those who measure something else than time."""
+        """A patch that replaces the methods that step, for callers that measure something other than time."""
 
         def patch(module: ModuleType, _: Events) -> None:
             wrap_family(self.of(module), dict.fromkeys(self.step_methods, around(self)))
@@ -120,7 +120,7 @@ class Framework:
                     return
                 low, high = self.versions or ("", "")
                 problem = f"hotlap's adapter knows {low} up to {high}"
-            except Exception as error:  # something else of the same name, or a version that differs: import it all the same
+            except Exception as error:  # something else of the same name, or another version: import it anyway
                 problem = f"{name} is not as hotlap's adapter knows it ({error})"
             note(self.package, f"{self.package} {self._version()}: {problem}; its stages come from the generic hooks alone.")
 

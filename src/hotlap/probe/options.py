@@ -10,6 +10,6 @@ class ProbeOptions:
     iterations: float = 10  # windows, late warm-up not counted
     warmup: int = 2  # windows after learning has begun
     seconds: float | None = None  # instead of a number of windows
-    sampler: bool = True  # whether to sample which lines burn the time
+    sampler: bool = True  # whether to sample which lines take the time
     period: float = 0.025  # seconds between two stack samples
     pause: float = 2.0  # after each measured window, hooks pause for this many times its length

@@ -32,7 +32,7 @@ from hotlap.record.lines import BARE, MEASURED, TRAIN, WARMUP, Recorded, append_
 from hotlap.record.lines import TRACED as TRACED_PHASE
 from hotlap.record.observed import Description, Observed
 
-PATIENCE = 120.0  # seconds that a script is given to begin to learn; then it is measured as it is
+PATIENCE = 120.0  # seconds that a script has to begin learning; then it is measured anyway
 MOST_WORKER_SPANS = 20_000  # kept by a worker until it knows which of them the trace covers
 PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
 _finder: Finder | None = None
@@ -268,10 +268,10 @@ def become_worker() -> None:
     """Report as a worker to the run that the environment names, if there is one."""
     global _worker
     with suppress(KeyError, ValueError, OSError):
-        told = json.loads(os.environ[PROBE])
-        if (folder := Path(told["run"])).is_dir():
+        settings = json.loads(os.environ[PROBE])
+        if (folder := Path(settings["run"])).is_dir():
             install()
-            _worker = Worker(folder, told["origin"])
+            _worker = Worker(folder, settings["origin"])
 
 
 def _forked() -> None:

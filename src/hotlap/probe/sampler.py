@@ -1,4 +1,4 @@
-"""Which lines burn the time: the stack of the thread that trains, sampled forty times a second.
+"""Which lines take the time: the stack of the thread that trains, sampled forty times a second.
 
 The thread samples itself. A clock in C (core.c), which needs no lock of Python's, asks it to by a signal; it does so between
 two of its own instructions, so a stack sample shows what ran when the clock struck. If native code ran (a kernel, a matrix
@@ -63,6 +63,7 @@ class StackSample(NamedTuple):
     stack: Stack
     seconds: float  # since the sample before
     native: bool  # whether native code ran, called by the innermost frame
+    waited: bool  # whether that was one long call, or the thread slept: no loop of Python's keeps it busy
 
 
 class Sampler:
@@ -76,7 +77,7 @@ class Sampler:
         self._period = period
         self._watched = threading.get_ident()
         self._system_call = Path(f"/proc/self/task/{threading.get_native_id()}/syscall")
-        self._times: dict[tuple[str, Stack], list[float]] = {}  # seconds, and how many of them native
+        self._times: dict[tuple[str, Stack], list[float]] = {}  # seconds, and how many of them native, and waited
         self._fresh: list[StackSample] = []  # taken since the last `keep`
         self._running = threading.Event()
         self._switch_interval = sys.getswitchinterval()
@@ -115,9 +116,10 @@ class Sampler:
         for sample in samples:
             key = (str(sample.stage), sample.stack)  # by now the stage's name is known
             if key in self._times or len(self._times) < MOST_STACKS:
-                entry = self._times.setdefault(key, [0.0, 0.0])
+                entry = self._times.setdefault(key, [0.0, 0.0, 0.0])
                 entry[0] += sample.seconds
                 entry[1] += sample.seconds * sample.native
+                entry[2] += sample.seconds * sample.waited
 
     def close(self) -> None:
         self.pause()
@@ -142,7 +144,7 @@ class Sampler:
         """The lines of user code that took longest, with all library code that they called."""
         watched = self._watched_seconds
         times: defaultdict[tuple[str, Frame], float] = defaultdict(float)
-        for (stage, stack), (seconds, _) in self._times.items():
+        for (stage, stack), (seconds, *_) in self._times.items():
             if (innermost := next((frame for frame in stack if is_users(frame.file)), None)) is not None:
                 times[stage, innermost] += seconds
         ranked = sorted(times.items(), key=lambda item: -item[1])[:limit]
@@ -157,21 +159,21 @@ class Sampler:
         """All stacks, for exports: frames once, stacks as their numbers."""
         frames: dict[Frame, int] = {}
         stacks = [
-            [stage, [frames.setdefault(frame, len(frames)) for frame in reversed(stack)], seconds, native]
-            for (stage, stack), (seconds, native) in self._times.items()
+            [stage, [frames.setdefault(frame, len(frames)) for frame in reversed(stack)], *times]
+            for (stage, stack), times in self._times.items()
         ]
         named = [{"name": f.function, "file": shorten(f.file), "line": f.line, "user": is_users(f.file)} for f in frames]
         return {"frames": named, "stacks": stacks}
 
     @property
     def _watched_seconds(self) -> float:
-        return sum(seconds for seconds, _ in self._times.values()) or 1.0
+        return sum(seconds for seconds, *_ in self._times.values()) or 1.0
 
     def _ranked(self, key: Callable[[Frame], Frame], by: int) -> list[tuple[tuple[str, Frame], float, float, bool]]:
         """(stage, frame), exclusive share, inclusive share, whether mostly native; the largest first, by one of the shares."""
         watched = self._watched_seconds
         times: defaultdict[tuple[str, Frame], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-        for (stage, stack), (seconds, native) in self._times.items():
+        for (stage, stack), (seconds, native, _) in self._times.items():
             innermost = times[stage, key(stack[0])]
             innermost[0] += seconds
             innermost[2] += native
@@ -189,8 +191,9 @@ class Sampler:
         if frame is not None and asked and self._running.is_set() and (stack := _stack_of_this_thread(frame)):
             struck = max(asked, delivered)  # a signal takes longer to arrive than short stages last
             late = (began - struck) * 1e-9
-            native = bool(asleep) or late > LATE or (bool(outside) if outside >= 0 else is_at_call(frame))
-            self._fresh.append(StackSample(self._open_stage(struck), stack, (began - self._last) * 1e-9, native))
+            waited = bool(asleep) or late > LATE
+            native = waited or (bool(outside) if outside >= 0 else is_at_call(frame))
+            self._fresh.append(StackSample(self._open_stage(struck), stack, (began - self._last) * 1e-9, native, waited))
         self._last = time.perf_counter_ns()
         self.seconds += (self._last - began) * 1e-9
 
@@ -207,7 +210,7 @@ class Sampler:
                 stage = self._open_stage(time.perf_counter_ns())
                 if stack := _stack(frame):
                     native = _is_native(frame, late) or _is_asleep(self._system_call)
-                    self._fresh.append(StackSample(stage, stack, self._period + late, native))
+                    self._fresh.append(StackSample(stage, stack, self._period + late, native, native))
             del frame  # a frame kept here would keep its locals alive
             self.seconds = time.thread_time()
 

@@ -68,7 +68,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to go on: until every interval is this narrow, or the time is spent."""
+    """How long to measure: until every interval is this narrow, or the time is spent."""
 
     budget: float = 120.0  # seconds
     precision: float = 0.02
@@ -101,7 +101,7 @@ class InterleavedConfig:
 
     def __post_init__(self) -> None:
         if len(self.variants) < 2:
-            raise ValueError("an interleaved run has two variants at least")
+            raise ValueError("an interleaved run needs at least two variants")
         if len({variant.name for variant in self.variants}) < len(self.variants):
             raise ValueError("two variants have the same name")
 

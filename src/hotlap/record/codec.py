@@ -71,7 +71,7 @@ def read(path: Path) -> Json:
     """A JSON file, whole."""
     try:
         if (size := path.stat().st_size) > MOST_BYTES:
-            raise RecordError(f"{path} is no record: {size:,} bytes")
+            raise RecordError(f"{path} is not a record: {size:,} bytes")
         return loads(path.read_bytes(), str(path))
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror}") from error
@@ -116,7 +116,7 @@ class _Wrong(Exception):
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _number(value: Any, place: str) -> Any:
@@ -251,17 +251,17 @@ class _Dataclass:
         if self._decoders is None:  # late: nouns may hold nouns of their own kind
             hints = get_type_hints(self._kind)
             self._decoders = [(field, _decoder(hints[field.name])) for field in fields(self._kind) if field.init]
-        found: dict[str, Any] = {}
+        decoded: dict[str, Any] = {}
         for field, decoder in self._decoders:
             if field.metadata.get("flat"):
-                found[field.name] = decoder(value, place)
+                decoded[field.name] = decoder(value, place)
                 continue
             key = next((name for name in (field.name, *field.metadata.get("was", ())) if name in value), None)
             if key is not None:
-                found[field.name] = decoder(value[key], f"{place}.{key}")
+                decoded[field.name] = decoder(value[key], f"{place}.{key}")
             elif field.default is MISSING and field.default_factory is MISSING:
                 raise _Wrong(f"field {field.name!r} is missing{f' in {_name(place)}' if place else ''}")
         try:
-            return self._kind(**found)
+            return self._kind(**decoded)
         except ValueError as error:
             raise _Wrong(f"{_name(place)}: {error}") from None

@@ -25,7 +25,7 @@ class Finding:
     confirm: str | None = None  # the experiment that would confirm it; None: advice only
     where: str | None = None  # file:line of the user's code, where code is to blame
     merged: tuple[str, ...] = ()  # causes that this one explains
-    sources: tuple[str, ...] = ()  # threads in which users met it
+    sources: tuple[str, ...] = ()  # threads in which users reported it
     parameters: dict[str, float] = field(default_factory=dict)  # what an experiment needs to know: minibatch, num_envs, ...
     no_fault: bool = False  # it explains a change of speed; there is nothing to fix
 

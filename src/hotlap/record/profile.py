@@ -35,7 +35,7 @@ class StageTime:
 
 @dataclass(frozen=True)
 class Spread:
-    """Where values lie, and the interval of their median."""
+    """Statistics of some values, and the interval of their median."""
 
     count: int
     mean: float

@@ -96,7 +96,7 @@ class Run:
         return run
 
     def restart(self, **changes: Any) -> None:
-        """This process goes on with the run."""
+        """This process continues the run."""
         self.update(status=Status.RUNNING, error=None, process=this_process(), **changes)
 
     def refuse_if_running(self) -> None:

@@ -68,15 +68,15 @@ def _investigation(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hypothesis(h: dict[str, Any]) -> dict[str, Any]:
-    found = dict(h)
+    hypothesis = dict(h)
     reason = h.get("reason")
     if reason and reason not in _REASONS:
-        found["detail"] = reason
-    found["reason"] = _REASONS.get(reason, "failed") if reason else None
-    found["verdict"] = "no fault" if h["verdict"] == "no bug" else h["verdict"]
+        hypothesis["detail"] = reason
+    hypothesis["reason"] = _REASONS.get(reason, "failed") if reason else None
+    hypothesis["verdict"] = "no fault" if h["verdict"] == "no bug" else h["verdict"]
     if intervention := h.get("intervention"):
         pairs = zip(intervention["changes"], intervention["options"])
-        found["intervention"] = {
+        hypothesis["intervention"] = {
             **intervention,
             "changes": [{"name": name, "options": options} for name, options in pairs],
             "edits": {
@@ -84,4 +84,4 @@ def _hypothesis(h: dict[str, Any]) -> dict[str, Any]:
                 for file, edits in intervention["files"].items()
             },
         }
-    return found
+    return hypothesis

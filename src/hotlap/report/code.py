@@ -42,7 +42,7 @@ def _modules(profile: Profile) -> Table:
         times = [units.seconds(seconds) if seconds else "-" for seconds in (module.forward, module.backward)]
         rows.append((name, f"{module.parameters:,}", f"{module.calls:,}", *times))
     columns = ("module", ">parameters", ">calls", ">forward", ">backward")
-    note = "totals over two iterations with hooks, a pass of its own; containers include what they contain"
+    note = "totals over two iterations with hooks, in a separate pass; containers include what they contain"
     return Table("Modules", columns, rows, note)
 
 
@@ -56,5 +56,5 @@ def _functions(profile: Profile) -> Table:
         )
         for row in profile.functions
     ]
-    note = "cProfile, a pass of its own that it slows down; all functions are in profile.pstats"
+    note = "cProfile, in a separate pass that it slows down; all functions are in profile.pstats"
     return Table("Functions", (">inclusive", ">exclusive", ">calls", "function"), rows, note, crop=True)

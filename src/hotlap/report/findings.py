@@ -64,5 +64,5 @@ def finding_table(number: int, finding: Finding) -> Table:
     if finding.merged:
         rows.append(("explains", ", ".join(finding.merged)))
     if finding.sources:
-        rows.append(("met in", ", ".join(finding.sources)))
+        rows.append(("reported in", ", ".join(finding.sources)))
     return Table(f"{number}. {finding.cause}: {finding.title}", ("", ""), rows)

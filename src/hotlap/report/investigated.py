@@ -120,7 +120,7 @@ def _snapshot(run: Run, name: str | None) -> Snapshot | None:
     if not name:
         return None
     if name in (".", "..") or "/" in name:
-        raise RecordError(f"{run.path / 'run.json'} is damaged: {name!r} is no folder of the investigation")
+        raise RecordError(f"{run.path / 'run.json'} is damaged: {name!r} is not a folder of the investigation")
     if not (run.path / name / "run.json").exists():
         return None
     profile = profile_of(load(run.path / name))

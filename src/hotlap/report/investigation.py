@@ -18,7 +18,7 @@ REASONS = {
     Reason.SETTLED: "another experiment for this cause had succeeded",
     Reason.NO_EXPERIMENT: "advice only: hotlap knows no experiment for it",
     Reason.TOO_FEW_SAMPLES: "too few samples",
-    Reason.UNCLEAR: "the interval holds both a gain and none",
+    Reason.UNCLEAR: "the interval includes both a speedup and no effect",
     Reason.NOT_APPLIED: "the script never used what was changed",
     Reason.OVERLAP: "it edits a line that was changed already",
     Reason.FAILED: "it failed",
@@ -51,9 +51,9 @@ def summary(report: InvestigationReport) -> list[str]:
     """The answer, in plain words."""
     if report.dry:
         planned = sum(h.verdict == PLANNED for h in report.hypotheses)
-        return [f"The plan: {planned} experiments. Nothing was changed, and nothing but a profile was run."]
+        return [f"The plan: {planned} experiments. Nothing was changed, and only a profile was run."]
     if report.unsafe:
-        return ["The script was profiled and not run again: it may not be safe to. --rerun says that it is.", *report.unsafe]
+        return ["The script was profiled but not run again, because that may not be safe. --rerun allows it.", *report.unsafe]
     confirmed = [h for h in report.hypotheses if h.verdict is Verdict.CONFIRMED]
     lines = [_answer(report, confirmed)]
     if report.speedup:
@@ -65,7 +65,7 @@ def summary(report: InvestigationReport) -> list[str]:
             lines.append(f"Those that cannot change what is learned make it {_interval(safe)} as fast.")
         lines += learning_lines(report.learning)
     lines += [
-        f"Upper bound: {_interval(h.measured)} can come from {h.cause} ({h.where}): {h.fix}. That is yours to write."
+        f"Upper bound: {_interval(h.measured)} can come from {h.cause} ({h.where}): {h.fix}. You have to write this fix."
         for h in confirmed
         if h.upper_bound and h.measured
     ]
@@ -77,7 +77,7 @@ def _answer(report: InvestigationReport, confirmed: Sequence[HypothesisRow]) -> 
         causes = list(dict.fromkeys(h.title or h.cause for h in confirmed))
         return f"It is slow because {'; because '.join(causes)}."
     if any(h.verdict == PLANNED for h in report.hypotheses):
-        return "The investigation is not over: hotlap investigate --resume goes on."
+        return "The investigation is not finished: continue it with hotlap investigate --resume."
     if report.hypotheses:
         return "None of the suspected causes was confirmed: nothing was found that makes this run slow."
     return "Nothing that hotlap knows slows this run down."
@@ -91,7 +91,7 @@ def _interval(gain: Gain) -> str:
 def _warnings(report: InvestigationReport) -> list[str]:
     messages = []
     if report.identity.status in (Status.INTERRUPTED, Status.KILLED):
-        messages.append(f"The investigation was {report.identity.status}: this is what was found until then.")
+        messages.append(f"The investigation was {report.identity.status}: this is what it had found by then.")
     if report.identity.error:
         messages.append(report.identity.error)
     if report.total_error:
@@ -174,7 +174,7 @@ def _recipe(report: InvestigationReport) -> Table:
     rows: list[Cells] = [("again", f"hotlap investigate {command} --budget {report.budget:.0f}s")]
     rows += [(f"experiment {h.id}", f"hotlap report {run}/{h.experiment}") for h in report.hypotheses if h.experiment]
     if report.accepted:
-        rows.append(("take it", f"hotlap investigate --resume {run} --apply"))
+        rows.append(("apply", f"hotlap investigate --resume {run} --apply"))
     rows.append(("time", f"{units.seconds(report.spent)} of {units.seconds(report.budget)}"))
     return Table("To repeat it", ("", ""), [*rows, *containment_rows(report.scratch, report.containment)])
 

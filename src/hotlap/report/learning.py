@@ -1,4 +1,4 @@
-"""The part of an investigation's report that says whether the changed form learns as well."""
+"""The part of an investigation's report that says whether the changed variant learns as well."""
 
 from hotlap.core import units
 from hotlap.record.investigation import LearningCheck, LearningVerdict, LossCheck, ReturnCheck

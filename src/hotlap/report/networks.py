@@ -47,4 +47,4 @@ def _modules(comparison: NetComparison) -> Table:
             times = [units.seconds(seconds / calls) if seconds else "-" for seconds in (module.forward, module.backward)]
             rows.append((name, f"{module.parameters:,}", *times))
     columns = ("module", ">parameters", ">forward", ">backward")
-    return Table("Networks, module by module", columns, rows, "with hooks, a pass of its own")
+    return Table("Networks, module by module", columns, rows, "with hooks, in a separate pass")

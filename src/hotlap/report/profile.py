@@ -137,7 +137,7 @@ def _time_and_memory(profile: Profile) -> Table:
     spread, memory = profile.iterations.seconds, profile.memory
     rows: list[Cells] = []
     if spread:
-        detail = f"median; 95% {_seconds_range(spread.ci95)}, spread {units.seconds(spread.std)}"
+        detail = f"median; 95% {_seconds_range(spread.ci95)}, std {units.seconds(spread.std)}"
         rows.append(("one iteration", units.seconds(spread.median), detail))
     for number, projected in profile.projection.items():
         detail = f"projected; 95% {_seconds_range(projected.ci95)}"
@@ -209,7 +209,7 @@ def _counters(profile: Profile) -> Table:
         (
             "context switches per second",
             _count(counters.switches_per_s),
-            f"given up by itself; {units.count(counters.forced_switches_per_s)} forced",
+            f"voluntary; {units.count(counters.forced_switches_per_s)} forced",
         ),
         ("page faults per second", _count(counters.page_faults_per_s), f"{units.count(counters.disk_faults_per_s)} from disk"),
         ("throttled by the cgroup", _share(counters.throttled_share or None), ""),
@@ -286,13 +286,13 @@ def _plots(profile: Profile) -> list[Section]:
     )
     shares: dict[str, Sequence[float]] = {path: [100 * v for v in values] for path, values in windows.shares.items()}
     each = {path: stage.total_seconds / profile.iterations.measured for path, stage in table.items()}
-    whole = profile.iterations.seconds.mean if profile.iterations.seconds else 0.0
+    iteration = profile.iterations.seconds.mean if profile.iterations.seconds else 0.0
     x_label, y_label = "seconds since the start", "env steps per second"
     return [
         Plot(
             "Time per iteration, stage by stage",
             "icicle",
-            series={"iteration": [whole], **{path: [seconds] for path, seconds in each.items()}},
+            series={"iteration": [iteration], **{path: [seconds] for path, seconds in each.items()}},
             parents={"iteration": "", **{path: stages.parent(path) or "iteration" for path in table}},
             labels={path: units.seconds(seconds) for path, seconds in each.items()},
         ),

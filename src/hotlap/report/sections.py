@@ -137,12 +137,10 @@ def growth_sentence(reason: GrowthReason) -> str:
     if reason.cause is GrowthCause.LONGER_EPISODES:
         return (
             f"Episodes got longer: {reason.before:.0f} steps at the start, {reason.after:.0f} at the end. "
-            "Time per episode follows; this is no slowdown."
+            "Time per episode grows with them; this is not a slowdown."
         )
     if reason.cause is GrowthCause.LEARNING_BEGAN:
-        return (
-            f"Learning began on the way: {reason.before:.3g} updates per env step at the start, {reason.after:.3g} at the end."
-        )
+        return f"Learning began mid-run: {reason.before:.3g} updates per env step at the start, {reason.after:.3g} at the end."
     times = f"{reason.after / reason.before:.1f} times what it did" if reason.before else units.seconds(reason.after)
     how_much = f"{reason.factor:.1f}x" if reason.factor else "from nothing"
     return f"A step itself costs {times}; the stage that grew most is {reason.stage} ({how_much})."

@@ -1,4 +1,4 @@
-"""The reports of sweeps: throughput against a knob, time against the work done, and what the whole notices of a delay."""
+"""The reports of sweeps: throughput against a knob, time against the work done, and how much of a delay shows up in it."""
 
 from collections.abc import Sequence
 
@@ -24,10 +24,10 @@ MAIN = 0.02  # share of the time from which a stage is drawn
 MOST_COLUMNS = 6
 MEANING = {
     Reading.NO_EFFECT: "throughput does not depend on it",
-    Reading.LATENCY_BOUND: "a step costs the same however much is in it, so more at once is nearly free",
+    Reading.LATENCY_BOUND: "a step costs the same for any batch size, so more at once is nearly free",
     Reading.PARTLY_LATENCY_BOUND: "part of the cost does not grow with the knob",
     Reading.WORK_BOUND: "cost grows with the work, throughput stays",
-    Reading.CONTENDED: "more at once is slower: something is fought over (cores, caches, memory)",
+    Reading.CONTENDED: "more at once is slower: contention (cores, caches, memory)",
 }
 
 
@@ -155,7 +155,7 @@ def growth_sections(report: GrowthReport) -> list[Section]:
     if report.warnings:
         built.append(Notes(report.warnings))
     columns = (f">{what}", ">time", ">in proportion", ">ratio", ">env steps", ">updates", ">expected by steps")
-    built.append(Table(f"Time until so many {what}", columns, [_reached(row) for row in report.reached]))
+    built.append(Table(f"Time to reach a number of {what}", columns, [_reached(row) for row in report.reached]))
     if report.growth:
         built.append(growth_table(report.growth.rows))
     if report.curve.x:
@@ -172,7 +172,7 @@ def _expectations(reached: Sequence[Reached], what: str) -> list[str]:
     ]
     if by_steps := last.expected_by_steps:
         needed = f"{last.seconds / by_steps:.2f} times that were needed"
-        lines.append(f"By env steps, {units.seconds(by_steps)} were to be expected: {needed}.")
+        lines.append(f"By env steps, {units.seconds(by_steps)} would be expected: {needed}.")
     if by_updates := last.expected_by_updates:
         lines.append(f"By updates, {units.seconds(by_updates)}: {last.seconds / by_updates:.2f} times that.")
     return lines
@@ -208,16 +208,16 @@ def delay_sections(report: DelayReport) -> list[Section]:
         )
         for point in report.delayed
     ]
-    built.append(Table(f"Delays, per {singular(report.unit)}", ("", ">put in", ">cost", ">noticed"), rows))
+    built.append(Table(f"Delays, per {singular(report.unit)}", ("", ">added", ">cost", ">shows up"), rows))
     return [*built, _projections(report), _how(report.identity, report.scratch, report.containment)]
 
 
 def _slope(report: DelayReport, slope: float) -> str:
     interval = f" (95% {report.slope_ci95[0]:.2f}-{report.slope_ci95[1]:.2f})" if report.slope_ci95 else ""
-    reading = "part of it overlaps with other work" if slope > 0.2 else "it overlaps"
+    reading = "it partly overlaps with other work" if slope > 0.2 else "it overlaps with other work"
     if slope > 0.8:
-        reading = "it is in the way"
-    return f"Of time added to {report.delay}, the whole notices {slope:.0%}{interval}: {reading}."
+        reading = "it is on the critical path"
+    return f"Of time added to {report.delay}, {slope:.0%} shows up in total time{interval}: {reading}."
 
 
 def _projections(report: DelayReport) -> Table:

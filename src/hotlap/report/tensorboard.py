@@ -18,7 +18,7 @@ def write_events(report: Report, folder: Path) -> None:
     try:
         created = datetime.fromisoformat(run.header.created).timestamp()
     except (ValueError, OverflowError) as error:
-        raise RecordError(f"{run.path / 'run.json'} is damaged: 'created' is no time") from error
+        raise RecordError(f"{run.path / 'run.json'} is damaged: 'created' is not a time") from error
     with SummaryWriter(str(folder)) as writer:
         for number, line in enumerate(run.without_bare()):
             sample = line.sample

@@ -19,10 +19,10 @@ def system(name: str, algorithm: str | None = None) -> RLSystem:
     if not is_known(name):
         known = f"{', '.join(names())}, a Gymnasium environment such as CartPole-v1 or my_module:MyEnv-v0"
         raise UsageError(f"unknown target {name!r}{nearest(name, names())}; targets: {known}")
-    found = load(name, algorithm)
-    if algorithm and algorithm != found.algorithm.lower():
-        raise UsageError(f"{name} is trained with {found.algorithm}: leave out --algo {algorithm}")
-    return found
+    chosen = load(name, algorithm)
+    if algorithm and algorithm != chosen.algorithm.lower():
+        raise UsageError(f"{name} is trained with {chosen.algorithm}: leave out --algo {algorithm}")
+    return chosen
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

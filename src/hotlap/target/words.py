@@ -88,7 +88,7 @@ def vary(text: str, knobs: Sequence[str], env_only: bool = False) -> list[Varian
 
 
 def _shown(knob: str, value: str, choices: Sequence[tuple[str, str]]) -> str:
-    """A knob and its value as a record names them: the values of a secret are told apart by number."""
+    """A knob and its value as a record names them: the values of a secret are numbered instead of shown."""
     return f"{knob}={secrets.MASK}{choices.index((knob, value)) + 1}" if secrets.looks_secret(knob) else f"{knob}={value}"
 
 

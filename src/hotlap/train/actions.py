@@ -1,4 +1,4 @@
-"""Actions: how a network's output becomes actions, and how likely they were.
+"""Action distributions: sample, log-probability and entropy, from a network's output.
 
 Plain functions of tensors, without the checks and caches of `torch.distributions`, which cost more than the arithmetic on
 small batches. `mask` is true where a discrete action is legal.
@@ -11,14 +11,14 @@ import gymnasium
 import torch
 from torch import Tensor
 
-_FEW = 1024  # numbers, below which the count of operations decides
-_BELOW_ONE = 1 - 2**-22  # so that a point is never at the last edge
+_FEW = 1024  # elements, below which the number of operations dominates the cost
+_BELOW_ONE = 1 - 2**-22  # keeps a point below the last edge
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
 class Discrete:
-    """One choice, or several at once (multi-discrete): `sizes` says how many ways each has."""
+    """One choice, or several at once (multi-discrete): `sizes` has the number of actions of each."""
 
     sizes: tuple[int, ...]
 
@@ -33,32 +33,32 @@ class Discrete:
     dtype = torch.int64
 
     def sample(self, logits: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Actions [B] or [B, k], and the logarithm of their probability [B]."""
+        """Actions [B] or [B, k] and their log-probabilities [B]."""
         actions, chosen = [], []
         for log_prob in self._parts(logits, mask):
-            action = _draw(log_prob.exp(), generator)
+            action = _sample(log_prob.exp(), generator)
             actions.append(action)
             chosen.append(log_prob.gather(-1, action[:, None])[:, 0])
         return (torch.stack(actions, -1) if self.shape else actions[0]), _sum(chosen)
 
-    def choose(self, logits: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> Tensor:
-        """Actions alone, of a single choice: the same as `sample` gives, for less."""
+    def sample_action(self, logits: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> Tensor:
+        """The actions that `sample` gives, of a single choice, without the log-probabilities: cheaper."""
         if mask is not None:
             logits = logits.masked_fill(~mask, -torch.inf)
-        return _draw(torch.softmax(logits, -1), generator)
+        return _sample(torch.softmax(logits, -1), generator)
 
-    def best(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
+    def greedy(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
         actions = [log_prob.argmax(-1) for log_prob in self._parts(logits, mask)]
         return torch.stack(actions, -1) if self.shape else actions[0]
 
     def evaluate(self, logits: Tensor, action: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Logarithm of the actions' probability [B], and the entropy [B]."""
+        """Log-probabilities of the actions [B] and the entropy [B]."""
         parts = self._parts(logits, mask)
         entropy = [-(log_prob.exp() * log_prob.clamp(min=-1e9)).sum(-1) for log_prob in parts]
         return self._chosen(parts, action), _sum(entropy)
 
     def log_prob(self, logits: Tensor, action: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The first of what `evaluate` gives."""
+        """The log-probabilities of `evaluate`, without the entropy."""
         return self._chosen(self._parts(logits, mask), action)
 
     def _chosen(self, parts: list[Tensor], action: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ class Discrete:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Continuous actions [B, k]: the network gives the means and the logarithms of the deviations, one after the other."""
+    """Continuous actions [B, k]: the network gives the means, then the log standard deviations."""
 
     size: int
 
@@ -93,10 +93,10 @@ class Gaussian:
         noise = torch.empty_like(mean).normal_(generator=generator)
         return mean + log_std.exp() * noise, -(0.5 * noise**2 + log_std + _LOG_SQRT_2PI).sum(-1)
 
-    def choose(self, output: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> Tensor:
+    def sample_action(self, output: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> Tensor:
         return self.sample(output, generator, mask)[0]
 
-    def best(self, output: Tensor, mask: Tensor | None = None) -> Tensor:
+    def greedy(self, output: Tensor, mask: Tensor | None = None) -> Tensor:
         return output.chunk(2, -1)[0]
 
     def evaluate(self, output: Tensor, action: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -108,8 +108,8 @@ class Gaussian:
 Actions = Discrete | Gaussian
 
 
-def _draw(probability: Tensor, generator: torch.Generator) -> Tensor:
-    """One of the columns of each row [B, n], as likely as it says; an impossible one never."""
+def _sample(probability: Tensor, generator: torch.Generator) -> Tensor:
+    """Sample a column of each row of probabilities [B, n]; never one of probability 0."""
     if probability.numel() < _FEW:  # the first of exponential arrivals at these rates: fewer operations, more random numbers
         return probability.div_(torch.empty_like(probability).exponential_(generator=generator)).argmax(-1)
     edges = probability.cumsum(-1)
@@ -122,7 +122,7 @@ def _sum(parts: list[Tensor]) -> Tensor:
 
 
 def actions_of(space: gymnasium.Space[object]) -> Actions:
-    """How to act in an action space."""
+    """The action distribution of an action space."""
     if isinstance(space, gymnasium.spaces.Discrete):
         if space.start != 0:
             raise ValueError("discrete actions must start at 0")

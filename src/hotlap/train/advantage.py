@@ -1,4 +1,4 @@
-"""Advantages of a rollout: a C loop where a compiler is at hand, the same in torch elsewhere and on a GPU."""
+"""Generalized advantage estimation: a C loop where there is a compiler, the same in torch elsewhere and on a GPU."""
 
 import ctypes
 from functools import cache
@@ -44,7 +44,7 @@ def gae_in_torch(reward: Tensor, value: Tensor, done: Tensor, gamma: float, lam:
 def gae_of_seats(
     reward: Tensor, value: Tensor, done: Tensor, seat: Tensor, last: Tensor, gamma: float, lam: float
 ) -> tuple[Tensor, Tensor]:
-    """Of seats that take turns: advantages [T, N] and which of them are known [T, N].
+    """GAE for turn-based games: advantages [T, N] and which of them are known [T, N].
 
     `seat` [T + 1, N] says who decided, `reward` [T, N, seats] what everyone got after that. A seat's decision is followed by
     its own next one: the last decisions of a rollout have none yet and are not known. `done` is 1 where a game ended, 2 where
@@ -72,25 +72,26 @@ def seats_in_torch(
 ) -> tuple[Tensor, Tensor]:
     """The specification of `hotlap_gae_seats`."""
     steps, envs, seats = reward.shape
-    following, running, gained = (torch.zeros(envs, seats, device=reward.device) for _ in range(3))
+    following, running, accumulated = (torch.zeros(envs, seats, device=reward.device) for _ in range(3))
     who = seat[steps].long()[:, None]
     following.scatter_(1, who, value[steps][:, None])
     seen = torch.zeros(envs, seats, dtype=torch.bool, device=reward.device).scatter_(1, who, True)
     everyone = torch.arange(seats, device=reward.device)
     for t in range(steps - 1, -1, -1):
         over = (done[t] != 0)[:, None]
-        for part in (following, running, gained):
+        for part in (following, running, accumulated):
             part.masked_fill_(over, 0.0)
-        judged = (done[t] == 1)[:, None] | (everyone == last[t].long()[:, None])
-        seen = torch.where(over, judged, seen)
-        gained += reward[t]
+        known_at_end = (done[t] == 1)[:, None] | (everyone == last[t].long()[:, None])
+        seen = torch.where(over, known_at_end, seen)
+        accumulated += reward[t]
         who = seat[t].long()[:, None]
         known[t] = seen.gather(1, who)[:, 0]
-        own = [part.gather(1, who)[:, 0] for part in (gained, following, running)]
-        advantage[t] = torch.where(known[t], own[0] + gamma * own[1] - value[t] + gamma * lam * own[2], 0.0)
+        rewards, next_value, next_advantage = (part.gather(1, who)[:, 0] for part in (accumulated, following, running))
+        delta = rewards + gamma * next_value - value[t]
+        advantage[t] = torch.where(known[t], delta + gamma * lam * next_advantage, 0.0)
         following.scatter_(1, who, value[t][:, None])
         running.scatter_(1, who, advantage[t][:, None])
-        gained.scatter_(1, who, 0.0)
+        accumulated.scatter_(1, who, 0.0)
         seen.scatter_(1, who, True)
     return advantage, known
 

@@ -18,7 +18,7 @@ NAME = "checkpoint.safetensors"
 
 
 def save(folder: Path, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any], config: dict[str, Any]) -> Path:
-    """Replace the checkpoint of a run; the old one stays until the new one is whole."""
+    """Replace the checkpoint of a run; the old one stays until the new one is complete."""
     path = folder / NAME
     metadata = {"schema": SCHEMA, "numbers": json.dumps(numbers), "config": json.dumps(config)}
     try:

@@ -1,4 +1,4 @@
-"""What the trainers share: what an iteration saw, greedy play, and parts of checkpoints."""
+"""What the trainers share: metrics of an iteration, greedy evaluation, and parts of checkpoints."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass
 class Metrics:
-    """What one iteration saw."""
+    """What one iteration logged."""
 
     scalars: dict[str, float] = field(default_factory=dict)
     episodes: dict[str, list[float]] = field(default_factory=dict)  # return, length and the game's own, per episode
@@ -25,7 +25,7 @@ Choose = Callable[[NDArray[Any], dict[str, Any], NDArray[np.bool_] | None], NDAr
 def play(env: Any, seed: int, choose: Choose) -> dict[str, NDArray[np.float64]]:
     """Play one episode in each row of `env`; per episode: return, length and the game's own metrics.
 
-    Each row counts once, so long episodes weigh no less than short ones.
+    Each row counts once, so that long and short episodes weigh the same.
     """
     obs, info = env.reset(seed=seed)
     result: dict[str, NDArray[np.float64]] = {}

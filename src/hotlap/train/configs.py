@@ -7,7 +7,7 @@ from typing import Any
 @dataclass(frozen=True)
 class Common:
     num_envs: int = 8
-    """Environments stepped together; of several processes (torchrun), of all of them."""
+    """Environments stepped at once; with torchrun, over all processes."""
     turbo: bool = False
     """Run the compiled kernel of the environment; off: Python, with the same results."""
     env_threads: int = 1
@@ -19,7 +19,7 @@ class Common:
     total_steps: int = 200_000
     """Environment steps to train for."""
     learning_rate: float = 1e-3
-    """Adam's step size."""
+    """Learning rate of Adam."""
     gamma: float = 0.99
     """Discount per step."""
     grad_clip: float = 0.5
@@ -75,7 +75,7 @@ class DQNConfig(Common):
     iteration_steps: int = 64
     """Vector steps per iteration, the unit that is measured and logged."""
     updates_per_step: float = 64.0
-    """Updates per vector step; below 1, an update every so many steps."""
+    """Updates per vector step; below 1, one update every 1/x steps."""
     learning_starts: int = 1_000
     """Environment steps before the first update."""
     batch_size: int = 64
@@ -113,23 +113,23 @@ class PPOConfig(Common):
     epochs: int = 4
     """Passes over what was collected."""
     minibatch: int = 256
-    """Transitions per update; with a memory, whole sequences of `horizon` steps. What fills none is left out."""
+    """Transitions per update; with a memory, whole sequences of `horizon` steps. A remainder is left out."""
     accumulate: int = 1
     """Parts in which a minibatch's gradient is computed, one after another, to save memory."""
     sequences: bool = False
-    """Let minibatches be whole sequences, as with a memory they always are."""
+    """Make minibatches of whole sequences, as a memory always does."""
     priority_alpha: float = 0.0
-    """How strongly advantages decide which sequences are learned from; 0: all alike."""
+    """How strongly advantages decide which sequences are learned from; 0: uniformly."""
     priority_beta: float = 0.2
     """How strongly importance weights correct for that at the start; reaches 1 at the end."""
     anneal: bool = True
-    """Let the step size fall linearly to 0."""
+    """Anneal the learning rate linearly to 0."""
     gae_lambda: float = 0.95
     """Between one-step errors (0) and Monte-Carlo returns (1)."""
     clip: float = 0.2
     """How far the probability of an action may move, as a ratio."""
     value_clip: float = 0.0
-    """How far a value may move; 0: as far as it likes."""
+    """How far a value may move; 0: no limit."""
     value_weight: float = 0.5
     """Weight of the value's error in the loss."""
     entropy: float = 0.0
@@ -137,13 +137,13 @@ class PPOConfig(Common):
     entropy_end: float | None = None
     """Weight of the entropy at the end; as at the start if not given."""
     normalize_advantage: bool = True
-    """Bring each minibatch's advantages to mean 0 and deviation 1."""
+    """Normalize each minibatch's advantages to mean 0 and standard deviation 1."""
     normalize_obs: bool = False
-    """Bring observations to mean 0 and deviation 1, by running moments."""
+    """Normalize observations to mean 0 and standard deviation 1, by running moments."""
     normalize_reward: bool = False
-    """Divide rewards by the running deviation of the discounted return."""
+    """Divide rewards by the running standard deviation of the discounted return."""
     target_kl: float = 0.0
-    """Stop an iteration's updates once the policy has moved this far; 0: never. Asked after each epoch."""
+    """Stop an iteration's updates once the policy has moved this far; 0: never. Checked after each epoch."""
     activation: str = "tanh"
     """tanh or relu."""
     shared: bool = False
@@ -153,7 +153,7 @@ class PPOConfig(Common):
     context: int = 8
     """Observations that attention sees, the present one included."""
     opponents: int = 8
-    """Where seats take turns: past policies that are kept to play against; 0: none."""
+    """Turn-based games: past policies kept as opponents; 0: none."""
     opponent_share: float = 0.25
     """Share of the games in which a past policy plays all seats but one."""
     opponent_every: int = 10

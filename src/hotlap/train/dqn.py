@@ -214,8 +214,8 @@ def td_error(net: nn.Module, target: nn.Module, batch: Batch, double: bool) -> T
             bootstrap = next_value.gather(1, best)[:, 0]
         else:
             bootstrap = next_value.amax(dim=1)
-        goal = batch.reward + batch.discount * bootstrap
-    return net(batch.obs).gather(1, batch.action[:, None])[:, 0] - goal  # type: ignore[no-any-return]
+        td_target = batch.reward + batch.discount * bootstrap
+    return net(batch.obs).gather(1, batch.action[:, None])[:, 0] - td_target  # type: ignore[no-any-return]
 
 
 @torch.inference_mode()
@@ -267,6 +267,6 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
     for name in _COUNTERS:
         setattr(state, name, numbers[name])
     state.obs = env.load_state(part_of(arrays, "env."))
-    if not env.restores:  # its episodes began anew
+    if not env.restores:  # it began new episodes
         state.obs, _ = env.reset(seed=np.random.SeedSequence([state.env_steps]).generate_state(env.num_envs).tolist())
         state.replay.open.zero_()

@@ -1,4 +1,4 @@
-"""Small things that are faster than torch's own on a CPU."""
+"""Small operations that are faster than torch's on a CPU."""
 
 import ctypes
 import platform
@@ -22,7 +22,7 @@ def half_tanh_(x: Tensor) -> Tensor:
 
 
 def keep_memory() -> None:
-    """Let the C library keep freed memory for the next tensor, instead of giving it back and getting it anew, page by page."""
+    """Let the C library keep freed memory for the next tensor, instead of returning it and faulting it in again."""
     if platform.libc_ver()[0] == "glibc":
         library = ctypes.CDLL(None)
         library.mallopt(-3, _KEPT)  # M_MMAP_THRESHOLD

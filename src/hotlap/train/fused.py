@@ -1,4 +1,4 @@
-"""PPO's gradient by hand, for networks without convolutions, or LSTM cells after one, that choose one of some discrete actions.
+"""PPO's gradient by hand, for networks without convolutions, or LSTM cells after one, with discrete actions.
 
 On small networks autograd, and an optimizer that walks over parameters, take several times longer than the arithmetic. Here the
 parameters and their gradients are one vector each, of which every layer has its views; a minibatch is some seventy plain
@@ -31,19 +31,19 @@ _relu_backward = torch.ops.aten.threshold_backward.default
 
 def flatten(net: nn.Module) -> nn.Parameter:
     """Make the network's parameters and gradients views of one vector each, and return that vector."""
-    own = list(net.parameters())
-    flat = nn.Parameter(torch.cat([p.detach().flatten() for p in own]))
+    parameters = list(net.parameters())
+    flat = nn.Parameter(torch.cat([p.detach().flatten() for p in parameters]))
     flat.grad = torch.zeros_like(flat)
-    for p, data, gradient in zip(own, _views(net, flat.data), _views(net, flat.grad), strict=True):
+    for p, data, gradient in zip(parameters, _views(net, flat.data), _views(net, flat.grad), strict=True):
         p.data, p.grad = data, gradient
     return flat
 
 
 def _views(net: nn.Module, vector: Tensor) -> list[Tensor]:
     """Of a vector: a part for each parameter, in its shape."""
-    own = list(net.parameters())
-    parts = torch.split(vector, [p.numel() for p in own])
-    return [part.view(p.shape) for part, p in zip(parts, own, strict=True)]
+    parameters = list(net.parameters())
+    parts = torch.split(vector, [p.numel() for p in parameters])
+    return [part.view(p.shape) for part, p in zip(parts, parameters, strict=True)]
 
 
 class _Layer:
@@ -90,7 +90,7 @@ class FusedPolicy:
         self.cached_rows = max(1, self.CACHED // max(len(layer.bias) for layer in self._actor))
 
     def actor_kernel(self, rows: int, inputs: int) -> "ActorKernel | None":
-        """A faster way to act for a few rows, if there is one."""
+        """A faster way to act for a few rows, where one is available."""
         layers = [*self._actor, self._action]
         narrow = max(inputs, *(len(layer.bias) for layer in layers)) <= WIDEST
         library = _library() if narrow and rows <= FEW_ROWS and not self._action.bias.is_cuda else None
@@ -131,7 +131,7 @@ class FusedPolicy:
 
 
 class ActorKernel:
-    """Acting for a few rows in one call (act.c): there an operation of torch's costs more than its arithmetic."""
+    """Acting for a few rows in one call (act.c): there, a torch operation's overhead exceeds its arithmetic."""
 
     def __init__(self, library: Any, layers: list[_Layer], tanh: bool, inputs: int) -> None:
         numbers = [(len(layer.bias), layer.weight.data_ptr(), layer.bias.data_ptr()) for layer in layers]
@@ -140,7 +140,7 @@ class ActorKernel:
         self._call = partial(library.hotlap_act, ctypes.addressof(self._layers), len(layers), int(tanh))
         self._inputs = inputs
 
-    def choose(self, obs: Tensor, mask: Tensor | None, draw: Tensor, action: Tensor) -> None:
+    def act(self, obs: Tensor, mask: Tensor | None, draw: Tensor, action: Tensor) -> None:
         """Fill in the actions [rows] from draws [rows] between 0 and 1; all tensors are contiguous."""
         legal = None if mask is None else mask.data_ptr()
         self._call(obs.data_ptr(), self._inputs, legal, draw.data_ptr(), action.data_ptr(), len(action))
@@ -148,12 +148,12 @@ class ActorKernel:
 
 @cache
 def _library() -> Any:
-    found = native.optional("act", Path(__file__).with_name("act.c"), _FLAGS)
-    if found is not None:
+    library = native.optional("act", Path(__file__).with_name("act.c"), _FLAGS)
+    if library is not None:
         pointer, size = ctypes.c_void_p, ctypes.c_int64
-        found.hotlap_act.argtypes = [pointer, size, size, pointer, size, pointer, pointer, pointer, size]
-        found.hotlap_act.restype = None
-    return found
+        library.hotlap_act.argtypes = [pointer, size, size, pointer, size, pointer, pointer, pointer, size]
+        library.hotlap_act.restype = None
+    return library
 
 
 class FusedRecurrent:
@@ -190,8 +190,8 @@ class FusedRecurrent:
         self._split = self._lanes.split(rows["obs"].shape[1])
         (h, c), weights = rows["memory"], self._parts[0].weights()
         jobs = [
-            partial(part.forward, weights, rows["obs"][:, own], rows["done"][:, own], h[own], c[own])
-            for part, own in zip(self._parts, self._split, strict=False)
+            partial(part.forward, weights, rows["obs"][:, columns], rows["done"][:, columns], h[columns], c[columns])
+            for part, columns in zip(self._parts, self._split, strict=False)
         ]
         heads = torch.cat(self._lanes.run(jobs), 1).flatten(0, 1)
         return heads[:, :-1], heads[:, -1]
@@ -199,7 +199,7 @@ class FusedRecurrent:
     def backward(self, logits: Tensor, values: Tensor) -> None:
         """Put the gradient of the parameters in its place, from those of the logits and of the values."""
         heads = torch.cat((logits, values[:, None]), 1).view(-1, self._split[-1].stop, logits.shape[1] + 1)
-        jobs = [partial(part.backward, heads[:, own]) for part, own in zip(self._parts, self._split, strict=False)]
+        jobs = [partial(part.backward, heads[:, columns]) for part, columns in zip(self._parts, self._split, strict=False)]
         self._lanes.run(jobs)
         for place in self._places[1 : len(jobs)]:
             self._gradient.add_(place)
@@ -207,7 +207,7 @@ class FusedRecurrent:
 
 @dataclass(frozen=True)
 class _Weights:
-    """As they are multiplied with: the cells' (see `lstm.ready`), and those of actions and value as one."""
+    """Weights ready to multiply with: the cells' (see `lstm.ready`), and both heads' as one matrix."""
 
     ih: Tensor
     hh: Tensor
@@ -297,7 +297,7 @@ class _Sequences:
 
 
 def compute_by_hand(net: Policy, flat: nn.Parameter, threads: int) -> FusedPolicy | FusedRecurrent | None:
-    """The network by hand, if that can be; `flat` are its parameters, and their gradient."""
+    """The network's hand-written forward and backward pass, if it has one; `flat` holds its parameters and their gradient."""
     assert flat.grad is not None
     if FusedPolicy.fits(net):
         return FusedPolicy(net, flat.grad)
@@ -331,7 +331,7 @@ def _trunk_of(trunk: nn.Sequential, places: dict[Tensor, Tensor]) -> list[_Layer
 
 
 class Adam:
-    """Adam on one vector, with the gradient clipped to a norm, in one fused operation of torch's.
+    """Adam on one vector, with the gradient clipped to a norm, in one fused torch operation.
 
     Step size and count are tensors and nothing asks the device for a number, so that a CUDA graph can hold it all. Where `skip`
     is 1 nothing happens.
@@ -366,9 +366,9 @@ class Adam:
 
 
 def prepare(config: Any, rows: dict[str, Tensor], part: int) -> dict[str, Tensor]:
-    """What `gradients` needs of rows whose gain is known, for parts of so many rows."""
-    bound = torch.where(rows["scaled_advantage"] >= 0, 1 + config.clip, 1 - config.clip)
-    return {**rows, "advantage_over_size": rows["scaled_advantage"] / part, "ratio_limit": bound}
+    """Rows with what `gradients` also needs, computed once; `part` is the number of rows in each part of a minibatch."""
+    ratio_limit = torch.where(rows["scaled_advantage"] >= 0, 1 + config.clip, 1 - config.clip)
+    return {**rows, "advantage_over_size": rows["scaled_advantage"] / part, "ratio_limit": ratio_limit}
 
 
 def gradients(
@@ -380,20 +380,20 @@ def gradients(
         logits = logits.masked_fill(~mask, -torch.inf)
     log_prob = torch.log_softmax(logits, -1)
     probability = log_prob.exp()
-    action, gain = batch["action"][:, None], batch["advantage_over_size"]
+    action, advantage = batch["action"][:, None], batch["advantage_over_size"]
     log_ratio = log_prob.gather(-1, action)[:, 0] - batch["log_prob"]
     ratio = log_ratio.exp()
     # The surrogate follows the ratio, unless that has moved too far the way the advantage pushes it.
-    moves = (ratio - batch["ratio_limit"]).mul_(gain) <= 0
-    slope = (ratio * gain).mul_(moves)[:, None]
+    unclipped = (ratio - batch["ratio_limit"]).mul_(advantage) <= 0
+    slope = (ratio * advantage).mul_(unclipped)[:, None]
     to_logits = probability * slope
     to_logits.scatter_add_(1, action, -slope)
     entropy = None
     if entropy_weight or report:
-        weighed = probability * log_prob.clamp(min=-1e9)
-        entropy = -weighed.sum(-1, keepdim=True)
+        weighted = probability * log_prob.clamp(min=-1e9)
+        entropy = -weighted.sum(-1, keepdim=True)
         if entropy_weight:
-            to_logits += (weighed + probability * entropy) * (entropy_weight / size)
+            to_logits += (weighted + probability * entropy) * (entropy_weight / size)
     error = value - batch["returns"]
     to_value = error * (config.value_weight / size)
     if config.value_clip:
@@ -405,13 +405,13 @@ def gradients(
         error = torch.where(further, error, near)
     if entropy is None or not report:
         return to_logits, to_value, {}
-    policy_loss = -torch.min(gain * ratio, gain * ratio.clamp(1 - config.clip, 1 + config.clip)).sum()
-    value_loss, spread = 0.5 * (error**2).mean(), entropy.mean()
+    policy_loss = -torch.min(advantage * ratio, advantage * ratio.clamp(1 - config.clip, 1 + config.clip)).sum()
+    value_loss, mean_entropy = 0.5 * (error**2).mean(), entropy.mean()
     parts = {
-        "loss": policy_loss + config.value_weight * value_loss - entropy_weight * spread,
+        "loss": policy_loss + config.value_weight * value_loss - entropy_weight * mean_entropy,
         "policy_loss": policy_loss,
         "value_loss": value_loss,
-        "entropy": spread,
+        "entropy": mean_entropy,
         "kl": (ratio - 1 - log_ratio).mean(),
         "clipped": ((ratio - 1).abs() > config.clip).float().mean(),
     }

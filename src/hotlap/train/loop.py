@@ -213,10 +213,12 @@ def recording(run: Run) -> Iterator[None]:
             run.finish(Status.FAILED, error=str(error))
         raise
     except Exception as error:
-        said = str(error) if isinstance(error, HotlapError) else f"{type(error).__name__}: {error}"
-        run.finish(Status.FAILED, error=said)
+        message = str(error) if isinstance(error, HotlapError) else f"{type(error).__name__}: {error}"
+        run.finish(Status.FAILED, error=message)
         details = error.details if isinstance(error, HotlapError) else ""
-        raise TargetFailed(f"{run.header.target} failed: {said.splitlines()[0]} (its record: {run.path})", details) from error
+        raise TargetFailed(
+            f"{run.header.target} failed: {message.splitlines()[0]} (its record: {run.path})", details
+        ) from error
 
 
 @contextmanager

@@ -22,9 +22,9 @@ _through_sigmoid = torch.ops.aten.sigmoid_backward.grad_input
 
 def ready(weight: Tensor, units: int) -> Tensor:
     """Weights or biases of the gates as `step` wants them: twice as large for what is new."""
-    found = weight.detach().clone()
-    found[2 * units : 3 * units] *= 2
-    return found
+    prepared = weight.detach().clone()
+    prepared[2 * units : 3 * units] *= 2
+    return prepared
 
 
 def step(gates: Tensor, c: Tensor, seen: Tensor, out: Tensor) -> Tensor:
@@ -75,9 +75,9 @@ def back_in_torch(gates: Tensor, c: Tensor, seen: Tensor, to_out: Tensor, to_c: 
 
 @cache
 def _library() -> Any:
-    found = native.optional("lstm", _SOURCE, _FLAGS)
-    if found is not None:
+    library = native.optional("lstm", _SOURCE, _FLAGS)
+    if library is not None:
         pointers, sizes = [ctypes.c_void_p], [ctypes.c_int64] * 2
-        found.hotlap_lstm_step.argtypes, found.hotlap_lstm_step.restype = [*pointers * 5, *sizes], None
-        found.hotlap_lstm_back.argtypes, found.hotlap_lstm_back.restype = [*pointers * 6, *sizes], None
-    return found
+        library.hotlap_lstm_step.argtypes, library.hotlap_lstm_step.restype = [*pointers * 5, *sizes], None
+        library.hotlap_lstm_back.argtypes, library.hotlap_lstm_back.restype = [*pointers * 6, *sizes], None
+    return library

@@ -37,7 +37,7 @@ class GridEncoder(nn.Module):
 
 
 class PixelEncoder(nn.Module):
-    """Three convolutions over images, as the DQN of 2015 had them; channels are the first or the last dimension."""
+    """Three convolutions over images, as in the Nature DQN (2015); channels are the first or the last dimension."""
 
     def __init__(self, shape: Sequence[int], scale: float) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class PixelEncoder(nn.Module):
 
 
 def pixel_scale(space: Any) -> float:
-    """What brings the bytes of images to 0 to 1."""
+    """The factor that scales the bytes of images to 0..1."""
     return 1 / 255 if space.dtype == np.uint8 and space.high.max() == 255 else 1.0
 
 
@@ -65,7 +65,7 @@ def encoder_of(shape: Sequence[int], scale: float) -> "GridEncoder | PixelEncode
 
 
 class QNet(nn.Module):
-    """State [batch, ...] to action values [batch, actions]. Grids are convolved first; `dueling` splits value and advantage."""
+    """Observations [batch, ...] to Q-values [batch, actions]. Grids are convolved first; `dueling`: two heads."""
 
     def __init__(
         self, obs_shape: Sequence[int], actions: int, hidden: Sequence[int], dueling: bool = False, scale: float = 1.0
@@ -102,8 +102,8 @@ class Cell(nn.Module):
 
     def forward(self, features: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
         """One step: features [batch, units]."""
-        found = self.cell(features, memory if len(memory) == 2 else memory[0])
-        memory = found if isinstance(found, tuple) else (found,)
+        state = self.cell(features, memory if len(memory) == 2 else memory[0])
+        memory = state if isinstance(state, tuple) else (state,)
         return memory[0], memory
 
     def sequence(self, features: Tensor, done: Tensor, memory: Memory) -> Tensor:
@@ -118,7 +118,7 @@ class Cell(nn.Module):
 
 
 class Attention(nn.Module):
-    """A memory that looks back: the present attends to the agent's last `context` observations of this episode.
+    """A memory by attention: the present attends to the agent's last `context` observations of this episode.
 
     The memory holds the features of the past and whether each is there.
     """
@@ -155,16 +155,16 @@ class Attention(nn.Module):
         before = torch.cat((torch.zeros_like(done[:1]), ends[:-1]))
         episode = torch.cat((torch.where(there > 0, 0.0, -1.0).t(), before)).unfold(0, self.context, 1)
         score = score.masked_fill((episode != before[..., None])[:, :, None], -torch.inf)
-        found = torch.einsum("tbhk,tbhdk->tbhd", score.softmax(-1), value).reshape(steps, batch, -1)
-        return torch.tanh(features + self.out(found))
+        attended = torch.einsum("tbhk,tbhdk->tbhd", score.softmax(-1), value).reshape(steps, batch, -1)
+        return torch.tanh(features + self.out(attended))
 
 
 class Policy(nn.Module):
-    """State [batch, ...] to what decides the action [batch, outputs] and the state's value [batch].
+    """Observations [batch, ...] to the parameters of the action distribution [batch, outputs] and to values [batch].
 
     `shared`: one trunk for both, else one each. `memory`: "lstm", "gru" or "attention" after the (shared) trunk; `forward` then
-    takes and returns its state, and `sequence` runs over whole sequences. `deviations`: so many learned logarithms of
-    deviations end the outputs. `scale`: what images are multiplied by.
+    takes and returns its state, and `sequence` runs over whole sequences. `deviations`: the outputs end with this many
+    learned log standard deviations. `scale`: factor applied to images.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ def _trunk(sizes: Sequence[int], activation: type[nn.Module]) -> nn.Sequential:
 
 
 def orthogonal(layer: nn.Linear, gain: float) -> nn.Linear:
-    """Start with orthogonal weights and no bias, as PPO likes it."""
+    """Orthogonal weights and zero bias, PPO's usual initialization."""
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer

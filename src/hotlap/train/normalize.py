@@ -1,4 +1,4 @@
-"""Running moments: to bring observations to mean 0 and deviation 1, and rewards to a common scale."""
+"""Running moments: to normalize observations to mean 0 and standard deviation 1, and to scale rewards."""
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ class Moments:
 
     @property
     def scale(self) -> Tensor:
-        """What to multiply by for a deviation of 1, as float32."""
+        """The factor that gives a standard deviation of 1, as float32."""
         return (self.variance + 1e-8).rsqrt().to(torch.float32)
 
     def normalize(self, values: Tensor) -> Tensor:

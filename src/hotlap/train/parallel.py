@@ -30,7 +30,7 @@ def rank() -> int:
 
 
 def join(config: Any) -> Any:
-    """Meet the other processes that torchrun started; returns this process's share of the config."""
+    """Join the other processes that torchrun started; returns this process's share of the config."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return config
@@ -80,9 +80,9 @@ def least(number: int, device: torch.device) -> int:
     """The smallest of all processes' numbers."""
     if not dist.is_initialized():
         return number
-    found = torch.tensor([number], device=device)
-    dist.all_reduce(found, dist.ReduceOp.MIN)
-    return int(found)
+    smallest = torch.tensor([number], device=device)
+    dist.all_reduce(smallest, dist.ReduceOp.MIN)
+    return int(smallest)
 
 
 def any_of(*flags: bool, device: str = "cpu") -> list[bool]:
@@ -98,23 +98,23 @@ def gather(arrays: dict[str, NDArray[Any]], device: str = "cpu") -> dict[str, ND
     """On process 0: its arrays, and those of the others under `rank1/` and so on."""
     if not dist.is_initialized():
         return arrays
-    own = torch.frombuffer(bytearray(pack({k: np.asarray(v, order="C") for k, v in arrays.items()})), dtype=torch.uint8)
+    packed = torch.frombuffer(bytearray(pack({k: np.asarray(v, order="C") for k, v in arrays.items()})), dtype=torch.uint8)
     sizes = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(world())]
-    dist.all_gather(sizes, torch.tensor([len(own)], device=device))
+    dist.all_gather(sizes, torch.tensor([len(packed)], device=device))
     longest = max(int(size) for size in sizes)
     padded = torch.zeros(longest, dtype=torch.uint8, device=device)
-    padded[: len(own)] = own
+    padded[: len(packed)] = packed
     parts = [torch.empty_like(padded) for _ in range(world())]
     dist.all_gather(parts, padded)
-    found = dict(arrays)
+    gathered = dict(arrays)
     for number in range(1, world()):
         other = unpack(parts[number][: int(sizes[number])].cpu().numpy().tobytes())
-        found |= {f"rank{number}/{name}": array for name, array in other.items()}
-    return found
+        gathered |= {f"rank{number}/{name}": array for name, array in other.items()}
+    return gathered
 
 
 def own_part(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """What `gather` took from this process."""
+    """What `gather` stored for this process."""
     saved = 1 + max((int(name[4:].partition("/")[0]) for name in arrays if name.startswith("rank")), default=0)
     if saved != world():
         raise ValueError(f"this run was trained by {saved} processes, not {world()}: resume it with as many")

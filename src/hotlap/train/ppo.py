@@ -6,7 +6,7 @@
             metrics = iterate(state, config, env, clock)
 
 Discrete, multi-discrete and continuous actions, action masks; feed-forward networks, LSTM or GRU cells, attention over the
-past; one agent, agents that act together, seats that take turns. Everything lives in time-major tensors that are allocated once
+past; one agent, simultaneous agents, turn-based games. Everything lives in time-major tensors that are allocated once
 (`rollout.py`), into which environments write themselves; the gradient of small networks is computed by hand (`fused.py`). A
 truncated episode bootstraps from its true last observation, a terminated one does not; a network's memory is cleared where an
 episode begins. Nothing in an update waits for the device.
@@ -46,12 +46,12 @@ class State:
     net: Policy
     flat: nn.Parameter  # all parameters of the network, which has views of it
     by_hand: FusedPolicy | FusedRecurrent | None  # the network's gradient, where it can be computed so
-    actor_kernel: ActorKernel | None  # to act for a few rows in one call
+    actor_kernel: ActorKernel | None  # acts for a few rows in one call
     forward: Callable[..., Any]  # the network for acting, and its loss for learning; compiled if asked for
     compute_loss: Callable[..., dict[str, Tensor]]
     actions: Actions
     optimizer: Adam
-    generators: list[torch.Generator]  # one for each group of rows, so that who comes first does not matter
+    generators: list[torch.Generator]  # one for each group of rows, so that their order does not matter
     rollout: Rollout
     memory: Memory  # of the network, now
     obs_moments: Moments | None
@@ -78,11 +78,13 @@ def validate(config: Config) -> None:
         },
     )
     if config.async_factor > 1 and (config.normalize_obs or config.normalize_reward):
-        raise ValueError("async-factor does not go with normalize-obs and normalize-reward, which depend on who comes first")
-    whole = config.horizon * config.accumulate if by_sequences(config) else config.accumulate
-    if config.minibatch % whole:
+        raise ValueError(
+            "async-factor does not work with normalize-obs and normalize-reward: they depend on which group comes first"
+        )
+    unit = config.horizon * config.accumulate if by_sequences(config) else config.accumulate
+    if config.minibatch % unit:
         what = "accumulate x horizon: whole sequences" if by_sequences(config) else "accumulate"
-        raise ValueError(f"minibatch must be a multiple of {whole} ({what}), not {config.minibatch}")
+        raise ValueError(f"minibatch must be a multiple of {unit} ({what}), not {config.minibatch}")
 
 
 def by_sequences(config: Config) -> bool:
@@ -92,17 +94,17 @@ def by_sequences(config: Config) -> bool:
 def _check_game(config: Config, env: Any) -> None:
     """Refuse what these environments cannot be trained with."""
     if env.env_spec.seats > MAX_SEATS:
-        raise ValueError(f"a game may have {MAX_SEATS} seats, not {env.env_spec.seats}")
+        raise ValueError(f"a game may have at most {MAX_SEATS} seats, not {env.env_spec.seats}")
     columns = min(env.num_envs, config.minibatch // config.horizon)
     if by_sequences(config) and columns < config.accumulate:
         raise ValueError(f"{columns} sequences per minibatch cannot be split into {config.accumulate} parts (accumulate)")
     if env.env_spec.seats > 1:
         actions = actions_of(env.single_action_space)
         if not isinstance(actions, Discrete) or actions.shape:
-            raise ValueError(f"seats that take turns choose one of some actions, not {env.single_action_space}")
+            raise ValueError(f"turn-based games need one discrete action, not {env.single_action_space}")
         for name in ("memory", "normalize_reward", "priority_alpha", "sequences"):
             if getattr(config, name) not in ("none", False, 0):
-                raise ValueError(f"{name.replace('_', '-')} does not go with seats that take turns")
+                raise ValueError(f"{name.replace('_', '-')} does not work in turn-based games")
 
 
 def make_net(config: Config, env: Any) -> Policy:
@@ -202,8 +204,8 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     if state.opponents is not None and state.iterations % config.opponent_every == 0:
         state.opponents.add(state.flat.data)
     with clock.stage(stages.LOG):
-        found = [torch.stack(parts).mean() for parts in losses.values() if parts]
-        means = torch.stack([*found, state.optimizer.rate]).tolist()  # the only wait for the device
+        losses_mean = [torch.stack(parts).mean() for parts in losses.values() if parts]
+        means = torch.stack([*losses_mean, state.optimizer.rate]).tolist()  # the only wait for the device
         names = [*(name for name, parts in losses.items() if parts), "learning_rate"]
         metrics.scalars = {f"train/{name}": value for name, value in zip(names, means, strict=True)}
     clock.count(EPISODES, len(metrics.episodes.get("return", ())))
@@ -220,7 +222,7 @@ def learning(state: State, config: Config) -> bool:
 
 @torch.inference_mode()
 def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: Metrics) -> None:
-    """`horizon` steps of every row into the rollout. Groups of rows that step apart are each as far as they are."""
+    """`horizon` steps of every row into the rollout. Groups of rows that step apart need not be at the same step."""
     rollout = state.rollout
     for kept, now in zip(rollout.memory, state.memory, strict=True):
         kept.copy_(now)
@@ -248,7 +250,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
                 _place(state, env, group, times[group])
     with clock.stage(stages.ACT):
         if isinstance(state.by_hand, FusedPolicy):
-            _judge(state, state.by_hand)
+            _evaluate_rollout(state, state.by_hand)
         else:
             with _cast(config):
                 rollout.value[config.horizon] = state.forward(rollout.obs[config.horizon], state.memory)[1]
@@ -260,25 +262,25 @@ def _draws(state: State, config: Config, env: Any) -> list[Tensor | None]:
     if state.actor_kernel is None:
         return [None] * len(env.groups)
     shapes = [(config.horizon, rows.stop - rows.start) for rows in env.groups]
-    return [torch.rand(shape, generator=own) for shape, own in zip(shapes, state.generators, strict=True)]
+    return [torch.rand(shape, generator=generator) for shape, generator in zip(shapes, state.generators, strict=True)]
 
 
 def act(state: State, config: Config, rows: slice, t: int, generator: torch.Generator, draws: Tensor | None = None) -> Tensor:
-    """Choose what these rows do at step t, and keep how likely that was and how good the state."""
+    """Sample the actions of these rows at step t; keep their log-probabilities and the values of the states."""
     rollout = state.rollout
     if state.actor_kernel is not None and draws is not None:
         chosen = rollout.action[t, rows]
         mask = None if rollout.mask is None else rollout.mask[t, rows]
         state.actor_kernel.act(rollout.obs[t, rows], mask, draws[t], chosen)
         return chosen
-    whole = rows.stop - rows.start == rollout.action.shape[1]
-    obs = rollout.obs[t] if whole else rollout.obs[t, rows]
+    all_rows = rows.stop - rows.start == rollout.action.shape[1]
+    obs = rollout.obs[t] if all_rows else rollout.obs[t, rows]
     mask = None if rollout.mask is None else rollout.mask[t, rows]
-    later = isinstance(state.by_hand, FusedPolicy)  # the likelihood and the value are asked for all steps at once, at the end
+    later = isinstance(state.by_hand, FusedPolicy)  # log-probabilities and values come at the end, for all steps at once
     if isinstance(state.by_hand, FusedPolicy):
         output = state.by_hand.logits(_as_numbers(obs))
     else:
-        memory = state.memory if whole else tuple(part[rows] for part in state.memory)
+        memory = state.memory if all_rows else tuple(part[rows] for part in state.memory)
         with _cast(config):
             forward = state.by_hand.act if state.by_hand is not None else state.forward
             seen = _as_numbers(obs) if state.by_hand is not None else obs
@@ -289,7 +291,7 @@ def act(state: State, config: Config, rows: slice, t: int, generator: torch.Gene
         index = torch.from_numpy(others).to(obs.device)
         output[index] = state.opponents.net(obs[index])[0]
     if later:
-        action = state.actions.choose(output, generator, mask)
+        action = state.actions.sample_action(output, generator, mask)
     else:
         action, rollout.log_prob[t, rows] = state.actions.sample(output, generator, mask)
     rollout.action[t, rows] = action
@@ -304,8 +306,8 @@ def _remember(state: State, rows: slice, memory: Memory) -> None:
             kept[rows] = part
 
 
-def _judge(state: State, fused: FusedPolicy) -> None:
-    """How likely all actions of the rollout were, and how good its states."""
+def _evaluate_rollout(state: State, fused: FusedPolicy) -> None:
+    """Log-probabilities of all actions of the rollout, and the values of its states."""
     rollout = state.rollout
     assert isinstance(state.actions, Discrete)
     steps, rows = rollout.action.shape
@@ -370,7 +372,7 @@ def _store(state: State, config: Config, env: Any, group: int, t: int, metrics: 
         if rollout.turns is not None:
             rollout.turns.rewards[t, rows] = out.rewards
     ended = out.terminated | out.truncated if finished else None
-    fresh = ended  # rows that begin anew
+    fresh = ended  # rows that begin an episode
     if rollout.valid is not None and out.active.size:  # so do agents that wait for the others
         waiting = ~rollout.valid[t, rows]
         fresh = waiting if ended is None else ended | waiting
@@ -388,7 +390,7 @@ def _store(state: State, config: Config, env: Any, group: int, t: int, metrics: 
 
 
 def _note_ends(state: State, config: Config, env: Any, group: int, t: int, ended: NDArray[np.bool_], metrics: Metrics) -> None:
-    """Judge where episodes were cut off, and keep what they came to."""
+    """Bootstrap where episodes were cut off, and keep the returns of those that ended."""
     rows = env.groups[group]
     out, finished = env.outcome(group)
     cut = out.truncated & ~out.terminated  # a time limit may fall on the very step that ends the episode
@@ -403,7 +405,7 @@ def _note_ends(state: State, config: Config, env: Any, group: int, t: int, ended
 
 
 def cleared(memory: Memory, done: Tensor) -> Memory:
-    """A memory whose rows begin anew where an episode is done."""
+    """The memory, reset to zero in rows whose episode is done."""
     return tuple(part * (1.0 - done).view(-1, *[1] * (part.ndim - 1)) for part in memory)
 
 
@@ -436,15 +438,14 @@ def _scale_rewards(state: State, config: Config, rows: slice, reward: Tensor, do
 
 
 def compute_advantages(state: State, config: Config) -> None:
-    """Of every decision, and which decisions can be learned from."""
+    """Advantages of every decision, and which decisions can be learned from."""
     rollout, gamma, lam = state.rollout, config.gamma, config.gae_lambda
     if rollout.turns is None:
         gae(rollout.reward, rollout.value, rollout.done, gamma, lam, rollout.advantage)
         return
-    turns = [torch.from_numpy(part).to(rollout.value.device) for part in vars(rollout.turns).values()]
-    seat, rewards, last = turns
-    found, known = gae_of_seats(rewards, rollout.value, rollout.done, seat, last, gamma, lam)
-    rollout.advantage.copy_(found)
+    seat, rewards, last = (torch.from_numpy(part).to(rollout.value.device) for part in vars(rollout.turns).values())
+    advantage, known = gae_of_seats(rewards, rollout.value, rollout.done, seat, last, gamma, lam)
+    rollout.advantage.copy_(advantage)
     rollout.valid = known.cpu().numpy()
     if state.opponents is not None:
         rollout.valid &= state.opponents.learner(rollout.turns.seat[:-1])
@@ -489,7 +490,7 @@ def update(
     entropy_weight: Any,
     losses: dict[str, list[Tensor]] | None,
 ) -> None:
-    """One minibatch, which comes in parts; the losses of the last are kept if there is where to."""
+    """One minibatch, which comes in parts; the losses of the last part are appended to `losses`, if given."""
     gradient = state.flat.grad
     assert gradient is not None
     total = torch.zeros_like(gradient) if len(batch) > 1 else None
@@ -498,15 +499,15 @@ def update(
             with torch.no_grad():
                 with clock.stage(stages.LOSS):
                     output, value = state.by_hand.on({**part, "obs": _as_numbers(part["obs"])})
-                    to_logits, to_value, found = gradients(config, part, output, value, entropy_weight, losses is not None)
+                    to_logits, to_value, parts = gradients(config, part, output, value, entropy_weight, losses is not None)
                 with clock.stage(stages.BACKWARD):
                     state.by_hand.backward(to_logits, to_value)
         else:
             with clock.stage(stages.LOSS):
-                found = state.compute_loss(state.net, state.actions, config, part, entropy_weight)
+                parts = state.compute_loss(state.net, state.actions, config, part, entropy_weight)
             with clock.stage(stages.BACKWARD):
                 gradient.zero_()
-                found["loss"].backward()  # type: ignore[no-untyped-call]
+                parts["loss"].backward()  # type: ignore[no-untyped-call]
         if total is not None:
             total.add_(gradient, alpha=1 / len(batch))
     with clock.stage(stages.OPTIMIZER):
@@ -515,7 +516,7 @@ def update(
         state.optimizer.step(parallel.mean(gradient))
     state.updates += 1
     if losses is not None:
-        for name, value in found.items():
+        for name, value in parts.items():
             losses[name].append(value.detach())
 
 
@@ -544,20 +545,27 @@ def ppo_loss(
         return parts.mean() if weight is None else (parts * weight).sum() / weight.sum().clamp(min=1)
 
     log_prob, entropy = actions.evaluate(output, batch["action"], batch.get("mask"))
-    gain, goal, old_value = batch["scaled_advantage"], batch["returns"], batch["value"]
+    advantage, returns, old_value = batch["scaled_advantage"], batch["returns"], batch["value"]
     log_ratio = log_prob - batch["log_prob"]
     ratio = log_ratio.exp()
-    policy_loss = -mean(torch.min(gain * ratio, gain * ratio.clamp(1 - config.clip, 1 + config.clip)))
-    error = (value - goal) ** 2
+    policy_loss = -mean(torch.min(advantage * ratio, advantage * ratio.clamp(1 - config.clip, 1 + config.clip)))
+    error = (value - returns) ** 2
     if config.value_clip:
         near = old_value + (value - old_value).clamp(-config.value_clip, config.value_clip)
-        error = torch.max(error, (near - goal) ** 2)
-    value_loss, spread = 0.5 * mean(error), mean(entropy)
-    loss = policy_loss + config.value_weight * value_loss - entropy_weight * spread
+        error = torch.max(error, (near - returns) ** 2)
+    value_loss, mean_entropy = 0.5 * mean(error), mean(entropy)
+    loss = policy_loss + config.value_weight * value_loss - entropy_weight * mean_entropy
     with torch.no_grad():
         kl = mean(ratio - 1 - log_ratio)
         clipped = mean(((ratio - 1).abs() > config.clip).float())
-    return {"loss": loss, "policy_loss": policy_loss, "value_loss": value_loss, "entropy": spread, "kl": kl, "clipped": clipped}
+    return {
+        "loss": loss,
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": mean_entropy,
+        "kl": kl,
+        "clipped": clipped,
+    }
 
 
 # -- evaluation --
@@ -567,14 +575,14 @@ def ppo_loss(
 def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]]:
     """Play one greedy episode in each row of `env`; per episode: return, length and the game's own metrics.
 
-    Where seats take turns: games against fixed bots, with a score for each and a rating.
+    Turn-based games: against fixed bots, with a score for each and a rating.
     """
     device = state.rollout.obs.device
 
     def best(seen: Tensor, mask: Tensor | None, memory: Memory = ()) -> tuple[Tensor, Memory]:
         seen = state.obs_moments.normalize(seen) if state.obs_moments is not None else seen.to(state.rollout.obs.dtype)
         output, _, memory = state.net(seen, memory)
-        return state.actions.best(output, mask), memory
+        return state.actions.greedy(output, mask), memory
 
     if env.env_spec.seats > 1:
         policy = selfplay.as_bot(lambda seen, mask: best(seen, mask)[0], device)
@@ -608,8 +616,8 @@ def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[st
     tensors = {f"net.{k}": v for k, v in state.net.state_dict().items()}
     tensors |= {f"optimizer.{name}": getattr(state.optimizer, name) for name in ("mean", "square", "steps")}
     tensors |= {f"memory.{i}": part for i, part in enumerate(state.memory)}
-    for name, found in (("obs_moments", state.obs_moments), ("return_moments", state.return_moments)):
-        tensors |= {} if found is None else {f"{name}.{k}": v for k, v in found.state().items()}
+    for name, moments in (("obs_moments", state.obs_moments), ("return_moments", state.return_moments)):
+        tensors |= {} if moments is None else {f"{name}.{k}": v for k, v in moments.state().items()}
     tensors |= {f"opponents.{i:04}": part for i, part in enumerate(state.opponents.past if state.opponents else ())}
     tensors |= {f"generator.{i}": generator.get_state() for i, generator in enumerate(state.generators)}
     tensors["returns"] = state.returns
@@ -628,9 +636,9 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
     for name, tensor in tensors_of(arrays, device, "optimizer.").items():
         getattr(state.optimizer, name).copy_(tensor)
     state.memory = tuple(tensor for _, tensor in sorted(tensors_of(arrays, device, "memory.").items()))
-    for name, found in (("obs_moments", state.obs_moments), ("return_moments", state.return_moments)):
-        if found is not None:
-            found.load(tensors_of(arrays, device, f"{name}."))
+    for name, moments in (("obs_moments", state.obs_moments), ("return_moments", state.return_moments)):
+        if moments is not None:
+            moments.load(tensors_of(arrays, device, f"{name}."))
     if state.opponents is not None:
         state.opponents.past = [tensor for _, tensor in sorted(tensors_of(arrays, device, "opponents.").items())]
     state.returns = torch.from_numpy(np.array(arrays["returns"])).to(device)
@@ -641,7 +649,7 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
         else:  # another kind of device, or another number of groups
             generator.manual_seed(_generator(device, state.env_steps, i + 1).initial_seed())
     env.load_state(part_of(arrays, "env."))
-    if not env.restores:  # its episodes began anew
+    if not env.restores:  # it began new episodes
         env.reset(seed=_seeds([state.env_steps], env.num_envs))
         state.memory = state.net.initial(env.num_envs)
         state.returns.zero_()

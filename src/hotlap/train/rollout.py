@@ -1,4 +1,4 @@
-"""What an iteration of PPO collected, and the minibatches that are made of it."""
+"""PPO's rollout buffer, and the minibatches sampled from it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ ByHand = fused.FusedPolicy | fused.FusedRecurrent | None
 
 
 @dataclass
-class Turns:
-    """Of games whose seats take turns: who decides [T + 1, N], what everyone gets [T, N, seats], who was last [T, N]."""
+class TurnBuffers:
+    """Turn-based games: the seat to act [T + 1, N], rewards of all seats [T, N, seats], the seat of a cut-off [T, N]."""
 
     seat: NDArray[np.int8]
     rewards: NDArray[np.float32]
@@ -39,7 +39,7 @@ class Rollout:
     mask: Tensor | None
     memory: Memory  # of the network, before the first step
     in_place: bool  # whether environments write observations, masks and rewards here themselves
-    turns: Turns | None = None
+    turns: TurnBuffers | None = None
     valid: NDArray[np.bool_] | None = None  # decisions to learn from, if not all
 
     @classmethod
@@ -58,7 +58,7 @@ class Rollout:
 
         turns = None
         if env.env_spec.seats > 1:
-            turns = Turns(
+            turns = TurnBuffers(
                 rings["seat"] if in_place else np.zeros((steps + 1, rows), np.int8),
                 rings["rewards"][1:] if in_place else np.zeros((steps, rows, env.env_spec.seats), np.float32),
                 np.zeros((steps, rows), np.int8),
@@ -79,7 +79,7 @@ class Rollout:
         )
 
     def rows(self) -> Rows:
-        """What is learned from, [horizon, rows, ...]."""
+        """The training data, [horizon, rows, ...]."""
         parts = {
             "obs": self.obs[:-1],
             "action": self.action,
@@ -97,17 +97,18 @@ def minibatches(
     is computed by hand finds in the cache what it needs again."""
     if rollout.memory or config.sequences or config.priority_alpha:
         for batch in _of_sequences(rollout, config, generator, progress, by_hand):
-            yield (
-                [fused.prepare(config, part, len(part["scaled_advantage"])) for part in batch] if by_hand is not None else batch
-            )
+            if by_hand is None:
+                yield batch
+            else:
+                yield [fused.prepare(config, part, len(part["scaled_advantage"])) for part in batch]
     else:
         yield from _of_steps(rollout, config, generator, by_hand)
 
 
 def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand: ByHand) -> Iterator[list[Rows]]:
     """Decisions in random order."""
-    whole = {name: part.flatten(0, 1) for name, part in rollout.rows().items()}
-    count, device = len(whole["advantage"]), whole["advantage"].device
+    flat = {name: part.flatten(0, 1) for name, part in rollout.rows().items()}
+    count, device = len(flat["advantage"]), flat["advantage"].device
     if rollout.valid is None:
         order = torch.randperm(count, generator=generator, device=device)
     else:
@@ -117,17 +118,17 @@ def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand
     size = min(count, config.minibatch) // config.accumulate * config.accumulate
     if not size:
         return
-    mixed = {name: part[order] for name, part in whole.items()}
-    mixed |= _returns_and_advantages(config, mixed["advantage"], mixed["value"], size)
+    shuffled = {name: part[order] for name, part in flat.items()}
+    shuffled |= _returns_and_advantages(config, shuffled["advantage"], shuffled["value"], size)
     step = _in_cache(size // config.accumulate, 1, by_hand)
     if by_hand is not None:
-        mixed = fused.prepare(config, mixed, step)  # for all minibatches at once
+        shuffled = fused.prepare(config, shuffled, step)  # for all minibatches at once
     for begin in range(0, count - size + 1, size):
-        yield [{name: part[at : at + step] for name, part in mixed.items()} for at in range(begin, begin + size, step)]
+        yield [{name: part[at : at + step] for name, part in shuffled.items()} for at in range(begin, begin + size, step)]
 
 
 def _in_cache(size: int, rows: int, by_hand: ByHand) -> int:
-    """So much of a minibatch at a time that what is computed by hand stays in the cache; the parts must be equal."""
+    """Size of the equal parts of a minibatch whose activations stay in the cache when the gradient is computed by hand."""
     if not isinstance(by_hand, fused.FusedPolicy):
         return size
     parts = -(-size * rows // by_hand.cached_rows)
@@ -161,41 +162,41 @@ def _sequences(rollout: Rollout, config: Any, chosen: Tensor, correction: Tensor
     if rollout.valid is not None:
         weight = torch.from_numpy(rollout.valid).to(chosen.device)[:, chosen].float()
     times, columns = advantage.shape
-    goals = _returns_and_advantages(config, advantage.flatten(), value.flatten(), times * columns, weight)
-    goals = {name: part.view(times, columns) for name, part in goals.items()}
+    targets = _returns_and_advantages(config, advantage.flatten(), value.flatten(), times * columns, weight)
+    targets = {name: part.view(times, columns) for name, part in targets.items()}
     if correction is not None:
-        goals["scaled_advantage"] = goals["scaled_advantage"] * correction
+        targets["scaled_advantage"] = targets["scaled_advantage"] * correction
     if weight is not None:
-        goals["weight"] = weight
+        targets["weight"] = weight
 
     def parts(columns: Tensor) -> Tensor:
         """[time, columns, ...] as [parts, time, step, ...]."""
         return columns.view(len(columns), -1, step, *columns.shape[2:]).movedim(1, 0)
 
-    split = {name: parts(part) for name, part in goals.items()}
+    split = {name: parts(part) for name, part in targets.items()}
     split |= {name: parts(part.index_select(1, chosen)) for name, part in rollout.rows().items()}
     memory: Rows = {}
     if rollout.memory:
         memory = {"obs": split.pop("obs"), "done": parts(rollout.done[:, chosen])}
     rows: Rows = {name: part.flatten(1, 2) for name, part in split.items()} | memory
-    found: list[Rows] = [{name: part[i] for name, part in rows.items()} for i in range(columns // step)]
-    for i, part in enumerate(found if rollout.memory else ()):
+    minibatch: list[Rows] = [{name: part[i] for name, part in rows.items()} for i in range(columns // step)]
+    for i, part in enumerate(minibatch if rollout.memory else ()):
         part["memory"] = tuple(kept[chosen[i * step : (i + 1) * step]] for kept in rollout.memory)
-    return found
+    return minibatch
 
 
 def _returns_and_advantages(config: Any, advantage: Tensor, value: Tensor, size: int, weight: Tensor | None = None) -> Rows:
-    """What values should be, and what actions were worth: advantages, brought to a common scale in each minibatch of `size`."""
-    whole = len(advantage) // size * size
-    goal, parts = (advantage + value)[:whole], advantage[:whole].view(-1, size)
+    """Returns, the targets of the value function, and advantages, normalized in each minibatch of `size` if asked for."""
+    used = len(advantage) // size * size
+    returns, parts = (advantage + value)[:used], advantage[:used].view(-1, size)
     if config.normalize_advantage and size * parallel.world() > 1:
         if weight is not None or parallel.world() > 1:
             counted = torch.ones_like(parts) if weight is None else weight.view(-1, size)
             sums = parallel.total(torch.stack([counted.sum(1), (parts * counted).sum(1), (parts**2 * counted).sum(1)]))
             mean = (sums[1] / sums[0].clamp(min=1))[:, None]
             square = (sums[2][:, None] - sums[0][:, None] * mean**2).clamp(min=0)
-            deviation = (square / (sums[0][:, None] - 1).clamp(min=1)).sqrt()
+            std = (square / (sums[0][:, None] - 1).clamp(min=1)).sqrt()
         else:
-            deviation, mean = torch.std_mean(parts, 1, keepdim=True)
-        parts = (parts - mean) / (deviation + 1e-8)
-    return {"returns": goal, "scaled_advantage": parts.flatten()}
+            std, mean = torch.std_mean(parts, 1, keepdim=True)
+        parts = (parts - mean) / (std + 1e-8)
+    return {"returns": returns, "scaled_advantage": parts.flatten()}

@@ -1,7 +1,7 @@
-"""Self-play in games whose seats take turns: past policies as opponents, and a rating against fixed bots.
+"""Self-play in turn-based games: past policies as opponents, and a rating against fixed bots.
 
-In most games every seat is played, and learned from, by the present policy. In some (`opponent_share`) one seat is, in turn of
-the games, and the others by a past policy, drawn anew for each iteration.
+In most games every seat is played, and learned from, by the present policy. In some (`opponent_share`) one seat is, another
+in each game, and the others are played by a past policy, drawn anew for each iteration.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor, nn
 
-ANCHOR = 1000.0  # the rating of who plays at random
-SPREAD = 400.0  # so much more is ten times the odds
+ANCHOR = 1000.0  # rating of a player that moves at random
+ELO_SCALE = 400.0  # a lead of this much means ten times the odds of winning
 
 Bot = Callable[[NDArray[Any], NDArray[np.bool_], np.random.Generator], NDArray[np.int64]]
 
@@ -35,14 +35,14 @@ class Opponents:
             del self.past[1]
 
     def draw(self, seed: int, iteration: int) -> None:
-        """Choose who plays in this iteration."""
+        """Draw the past policy that plays in this iteration."""
         chosen = np.random.default_rng([seed, iteration]).integers(len(self.past))
         self.flat.data.copy_(self.past[chosen])
 
     def learner(self, seat: NDArray[np.int8], rows: slice = slice(None)) -> NDArray[np.bool_]:
         """Which decisions [..., rows] are the present policy's."""
-        own: NDArray[np.bool_] = ~self._against[rows] | (seat == self._seat[rows])
-        return own
+        learns: NDArray[np.bool_] = ~self._against[rows] | (seat == self._seat[rows])
+        return learns
 
     def scores(self, returns: NDArray[Any], ended: NDArray[np.bool_], rows: slice) -> list[float]:
         """Of games that ended, against a past policy: 1 where the learner won, 0 where it lost."""
@@ -75,33 +75,33 @@ def bots_of(game: Any) -> dict[str, Bot]:
 
 
 def rating(scores: dict[str, NDArray[Any]], bots: dict[str, float]) -> float:
-    """The rating at which these scores (of games against bots of known rating) are what one expects.
+    """The rating at which these scores (of games against bots of known rating) are the expected ones.
 
-    One drawn game against each bot is added, so that who always wins has a rating too.
+    One drawn game against each bot is added, so that a player that always wins has a finite rating.
     """
 
-    def surplus(own: float) -> float:
+    def surplus(candidate: float) -> float:
         return sum(
-            float(np.sum(played)) + 0.5 - (len(played) + 1) / (1 + 10 ** ((bots[name] - own) / SPREAD))
+            float(np.sum(played)) + 0.5 - (len(played) + 1) / (1 + 10 ** ((bots[name] - candidate) / ELO_SCALE))
             for name, played in scores.items()
         )
 
-    return float(brentq(surplus, ANCHOR - 20 * SPREAD, ANCHOR + 20 * SPREAD))
+    return float(brentq(surplus, ANCHOR - 20 * ELO_SCALE, ANCHOR + 20 * ELO_SCALE))
 
 
 def play(env: Any, seed: int, policy: Bot, bot: Bot) -> dict[str, NDArray[np.float64]]:
     """One game in each environment: `policy` in seat i % seats of game i, `bot` in the others. Return, length and score."""
     obs, info = env.reset(seed=seed)
     rng = np.random.default_rng(seed)
-    own = np.arange(env.num_envs) % env.env_spec.seats
+    policy_seat = np.arange(env.num_envs) % env.env_spec.seats
     result = {name: np.zeros(env.num_envs) for name in ("return", "length", "score")}
     waiting = np.ones(env.num_envs, bool)
     while waiting.any():
         mask = info.get("action_mask")
         mask = np.ones((env.num_envs, env.env_spec.choices), bool) if mask is None else mask
-        mine = info["seat"] == own
+        policy_moves = info["seat"] == policy_seat
         action = np.zeros(env.num_envs, np.int64)
-        for player, rows in ((policy, mine), (bot, ~mine)):
+        for player, rows in ((policy, policy_moves), (bot, ~policy_moves)):
             if rows.any():
                 action[rows] = player(obs[rows], mask[rows], rng)
         obs, _, _, _, info = env.step(action)
@@ -110,7 +110,7 @@ def play(env: Any, seed: int, policy: Bot, bot: Bot) -> dict[str, NDArray[np.flo
             waiting &= ~first
             for i in np.flatnonzero(first):
                 returns = info["final_info"]["returns"][i]
-                result["return"][i], result["score"][i] = returns[own[i]], score(returns, int(own[i]))
+                result["return"][i], result["score"][i] = returns[policy_seat[i]], score(returns, int(policy_seat[i]))
                 result["length"][i] = info["final_info"]["length"][i]
     return result
 
@@ -122,15 +122,15 @@ def rate(env: Any, seed: int, policy: Bot, bots: dict[str, Bot]) -> dict[str, ND
         if name != "random":
             known[name] = rating({"random": play(env, seed, bot, bots["random"])["score"]}, known)
     games = {name: play(env, seed, policy, bot) for name, bot in bots.items()}
-    found = {column: np.concatenate([game[column] for game in games.values()]) for column in ("return", "length", "score")}
-    return {**found, "rating": np.array([rating({name: game["score"] for name, game in games.items()}, known)])}
+    results = {column: np.concatenate([game[column] for game in games.values()]) for column in ("return", "length", "score")}
+    return {**results, "rating": np.array([rating({name: game["score"] for name, game in games.items()}, known)])}
 
 
 def as_bot(choose: Callable[[Tensor, Tensor], Tensor], device: torch.device) -> Bot:
     """A network's best moves, as a player."""
 
     def best(obs: NDArray[Any], mask: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = choose(torch.from_numpy(obs).to(device), torch.from_numpy(mask).to(device)).cpu().numpy()
-        return found
+        moves: NDArray[np.int64] = choose(torch.from_numpy(obs).to(device), torch.from_numpy(mask).to(device)).cpu().numpy()
+        return moves
 
     return best

@@ -36,7 +36,7 @@ class Compare:
     budget: str = "2m"
     """Stop after about this long."""
     precision: str = "2%"
-    """Stop as soon as the interval reaches no further than this to either side."""
+    """Stop as soon as the 95% interval is within this of the ratio, on both sides."""
     blocks: Annotated[int, tyro.conf.arg(aliases=["--turns"])] = 6
     """Blocks of each variant in a round of fresh processes."""
     block: str = "0.5s"
@@ -44,17 +44,17 @@ class Compare:
     warmup: int = 2
     """Iterations (of a script, windows) to leave out in each process, once learning has begun."""
     control: bool = True
-    """Also measure A against itself, to see what the machine makes of no difference at all."""
+    """Also measure A against itself, to see the noise of this machine."""
     env_only: Switch = False
     """Compare the bare environments of a system, with random actions."""
     anyway: Switch = False
-    """Compare saved runs of different machines all the same."""
+    """Compare saved runs even if they come from different machines."""
     scratch: ScratchChoice = "auto"
     """Where a script runs: an overlay of your folders, or a copy of the project. What it writes goes away with it."""
     in_place: Switch = False
     """Run a script in your own folder, where it overwrites what it writes."""
     seed: int = 0
-    """Of the order of blocks; rounds of systems also train with seeds of their own."""
+    """Seed of the order of blocks; every round of a system also trains with a seed of its own."""
     out: Path | None = None
     """Folder for the record; a new one under .hotlap/runs if not given."""
     json: Switch = False
@@ -85,7 +85,7 @@ def _variants(args: Compare) -> list[Variant]:
             raise UsageError("with --vary, name one target: hotlap compare snake --vary turbo=off,on")
         return words.vary(args.what[0], args.vary, args.env_only)
     if len(args.what) != 2:
-        raise UsageError("name two things to compare, each in quotes, or one with --vary knob=value,value")
+        raise UsageError("name two targets to compare, each in quotes, or one with --vary knob=value,value")
     if not all(words.is_target(text) for text in args.what):
         raise UsageError("compare two targets, which are run interleaved, or two saved runs; not one of each")
     a, b = (words.variant(text, env_only=args.env_only) for text in args.what)

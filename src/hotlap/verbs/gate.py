@@ -17,7 +17,7 @@ from hotlap.verbs.output import Switch, print_json, say
 
 @dataclass(frozen=True)
 class Gate:
-    """Fail if a run is slower than its baseline by more than is allowed, beyond doubt. For CI.
+    """Fail if a run is slower than its baseline by more than is allowed, with statistical confidence. For CI.
 
     Example: hotlap gate latest --baseline baseline.json --max-slowdown 5%
 
@@ -25,11 +25,11 @@ class Gate:
     """
 
     runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Saved profiles of the new state; several tell more than one."""
+    """Saved profiles of the new state; several give a narrower interval than one."""
     baseline: str | None = None
     """A saved run, or a baseline file."""
     max_slowdown: str = "5%"
-    """What is allowed."""
+    """The largest slowdown allowed."""
     save: Path | None = None
     """Write these runs to a baseline file, small enough to live in git."""
     junit: Path | None = None
@@ -37,7 +37,7 @@ class Gate:
     markdown: Path | None = None
     """Also write the comparison as Markdown."""
     anyway: Switch = False
-    """Compare runs of different machines all the same."""
+    """Compare runs even if they come from different machines."""
     json: Switch = False
     """Print one JSON document."""
 

@@ -34,7 +34,7 @@ class Investigate:
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")] = ""
     """A script such as train.py, or a system; -m MODULE for a module. The script's own flags follow after --."""
     budget: str | None = None
-    """Stop after about this long: 10m if not given. With --resume, from the beginning."""
+    """Stop after about this long: 10m if not given. With --resume, counted from the start of the investigation."""
     knob: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A flag of the script or system to try, by what it means: minibatch=--minibatch-size:64,128,256. May be repeated."""
     dry_run: Switch = False
@@ -52,7 +52,7 @@ class Investigate:
     in_place: Switch = False
     """Run the script in your own folder, where it overwrites what it writes."""
     resume: str | None = None
-    """Go on with an investigation that was interrupted; with --apply, write what a finished one accepted."""
+    """Continue an interrupted investigation; with --apply, write what a finished one accepted."""
     out: Path | None = None
     """Folder for the record; a new one under .hotlap/runs if not given."""
     json: Switch = False
@@ -140,7 +140,7 @@ def _list_plan(hypotheses: Sequence[Hypothesis]) -> None:
 
 
 def _apply(run: Run, variant: Variant, args: Investigate) -> list[Path]:
-    """Write what can be taken over into the run's folder."""
+    """Write the accepted changes into the run's folder."""
     from hotlap.investigate.apply import files_of
     from hotlap.investigate.sources import Sources
 
@@ -152,7 +152,7 @@ def _apply(run: Run, variant: Variant, args: Investigate) -> list[Path]:
 
 
 def _how_to_use(path: Path) -> str:
-    """How to take over what was written."""
+    """How to use what was written."""
     from hotlap.investigate import apply
 
     text = path.read_text().strip()

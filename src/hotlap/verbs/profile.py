@@ -42,7 +42,7 @@ class Profile:
     breakdown: Switch = False
     """Open collect and update into the stages inside them."""
     modules: Switch = False
-    """Time each nn.Module, forward and backward, in a pass of its own."""
+    """Time each nn.Module, forward and backward, in a separate pass."""
     detailed: Switch = False
     """Add a cProfile report: the top 50 functions, and a .pstats file in the run's folder."""
     env_only: Switch = False
@@ -50,7 +50,7 @@ class Profile:
     target: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A limit such as "iteration_time<5s" or "memory<2GB"; a missed one makes the exit code 1. May be repeated."""
     lines: bool = True
-    """Sample which lines burn the time; --no-lines leaves it out, for the least disturbance."""
+    """Sample which lines take the time; --no-lines turns that off, for the lowest overhead."""
     ranges: Literal["nvtx"] | None = None
     """Also announce stages as NVTX ranges, for a run under Nsight."""
     out: Path | None = None

@@ -35,11 +35,11 @@ class Sweep:
     until: str | None = None
     """Train a system from its start, and say when each count was reached: episodes=1024,5000 (or env_steps, updates)."""
     delay: str | None = None
-    """Slow this stage of a script down by known amounts, and see how much of that the whole notices."""
+    """Slow this stage of a script down by known amounts, and see how much of that shows up in total time."""
     budget: str = "3m"
     """Stop after about this long, but not before one round is complete."""
     precision: str = "3%"
-    """Stop as soon as every point's interval reaches no further than this to either side of its ratio to the first."""
+    """Stop as soon as every point's 95% interval is within this of its ratio to the first, on both sides."""
     blocks: Annotated[int, tyro.conf.arg(aliases=["--turns"])] = 4
     """Blocks of each point in a round of fresh processes."""
     block: str = "0.5s"
@@ -53,7 +53,7 @@ class Sweep:
     in_place: Switch = False
     """Run a script in your own folder, where it overwrites what it writes."""
     seed: int = 0
-    """Of the order of blocks; rounds of systems also train with seeds of their own."""
+    """Seed of the order of blocks; every round of a system also trains with a seed of its own."""
     out: Path | None = None
     """Folder for the record; a new one under .hotlap/runs if not given."""
     json: Switch = False
@@ -66,7 +66,7 @@ def sweep(args: Sweep) -> int:
     if sum(bool(way) for way in (args.vary, args.until, args.delay)) != 1:
         raise UsageError("sweep needs one of --vary knob=value,value, --until episodes=1024,5000 and --delay STAGE")
     if args.env_only and not args.vary:
-        raise UsageError("--env-only goes with --vary")
+        raise UsageError("--env-only needs --vary")
     if args.until:
         return _sweep_until(args, args.until)
     if args.delay:

@@ -19,7 +19,7 @@ ANGLE_LIMIT = 12 * 2 * math.pi / 360
 POSITION_LIMIT = 2.4
 START = 0.05  # each number of the state starts within this of 0
 MAX_STEPS = 500
-DRAWS = 1 << 30  # a start is one of so many values
+DRAWS = 1 << 30  # number of values that a start is drawn from
 
 
 class CartPole(gymnasium.Env[NDArray[np.float32], int]):

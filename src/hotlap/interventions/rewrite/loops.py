@@ -34,7 +34,7 @@ def recorded(code: Code, line: int) -> Edits:
 
 
 def rarer(code: Code, line: int, times: int = 10) -> Edits:
-    """The function around a line runs once in so many calls."""
+    """The function around a line runs once every `times` calls."""
     return _decorated(code, line, f"{STAND_IN}.rarer({times})")
 
 
@@ -125,7 +125,7 @@ def left_out(code: Code, line: int) -> Edits:
 
 
 def rarer_condition(code: Code, line: int, times: int = 10) -> Edits:
-    """What happens when `count % every == 0`, so many times rarer."""
+    """What happens when `count % every == 0`, `times` times less often."""
     for node in reversed(code.enclosing(line)):
         if not isinstance(node, ast.If) or _learns(node):
             continue

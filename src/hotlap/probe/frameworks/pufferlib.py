@@ -14,7 +14,7 @@ from hotlap.probe.kinds import RESETTING, STEPPED, WAITED
 
 
 def _patch_puffer(module: ModuleType, events: Events) -> None:
-    """`send` gives actions, `recv` returns what came of them: in one process `send` steps, with workers `recv` waits."""
+    """`send` gives actions, `recv` returns their results: in one process `send` steps, with workers `recv` waits."""
     sent: set[int] = set()  # the first `recv` after a reset answers no action
 
     def around(path: str, name: str) -> Around:

@@ -14,7 +14,7 @@ from hotlap.probe.hooks.patching import wrap
 
 
 def _count_runner(module: ModuleType, events: Events) -> None:
-    """A vector step in which an environment begins anew is no step of it: what was sampled says how many there were."""
+    """A vector step that resets an environment is not a step of it: the sampled batch says how many steps there were."""
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

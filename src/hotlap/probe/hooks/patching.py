@@ -67,7 +67,7 @@ class Finder(importlib.abc.MetaPathFinder):
     def _apply(self, patch: Patch, module: ModuleType) -> None:
         try:
             patch(module, self.events)
-        except Exception as error:  # something else of the same name, or a version that differs: import it all the same
+        except Exception as error:  # something else of the same name, or another version: import it anyway
             note(module.__name__, f"{module.__name__} is not as hotlap knows it ({error}), so it is not measured.")
 
 

@@ -69,7 +69,7 @@ def _scan() -> None:
 
 
 def _try(cls: Any, name: str) -> None:
-    """Judge a class by the first call of its own method of this name."""
+    """Decide whether a class is an environment by the first call of its method of this name."""
     step = cls.__dict__[name]
     code = getattr(step, "__code__", None)
     if code is None or hasattr(step, "__hotlap__") or code.co_argcount < 2:
