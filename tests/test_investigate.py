@@ -140,6 +140,7 @@ def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
     assert "--rerun" in hotlap(folder, "report", doc["run"]).stdout
 
 
+@pytest.mark.exact
 def test_interrupted_and_resumed(folder):
     command = [sys.executable, "-c", "from hotlap.cli import main; main()", "investigate", "train.py", "--budget", "30s"]
     process = subprocess.Popen(

@@ -89,6 +89,7 @@ def variant(tmp_path, name, factor):
     return Variant(name, Script(str(path)))
 
 
+@pytest.mark.exact
 def test_losses_of_a_real_script(tmp_path):
     base = variant(tmp_path, "base", "0.01")
     same = learning.same_losses(base, variant(tmp_path, "same", "0.1 / 10"), tmp_path / "a")

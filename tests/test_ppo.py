@@ -494,7 +494,7 @@ parallel.leave()
 """
 
 
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("normalize", [pytest.param(False, marks=pytest.mark.exact), True])
 def test_two_processes_equal_one(tmp_path, normalize):
     script = tmp_path / "two.py"
     script.write_text(TWO.format(normalize=normalize))

@@ -13,8 +13,8 @@ from hotlap.record.files import STACKS
 @dataclass(frozen=True)
 class Frame:
     name: str
-    file: str
-    line: int
+    file: str = ""
+    line: int = 0
     user: bool = field(default=False, metadata=was("own"))  # whether it is the user's code, not a library's
 
 
