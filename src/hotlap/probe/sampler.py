@@ -83,6 +83,7 @@ class Sampler:
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
         self._last = 0  # when the last sample was taken
+        self._sampling = False
         self.seconds = 0.0  # CPU time the sampler itself used
         self._thread: threading.Thread | None = None
         self._ticks = core.ticker is not None and threading.current_thread() is threading.main_thread()
@@ -188,6 +189,9 @@ class Sampler:
     def _on_signal(self, _: int, frame: FrameType | None) -> None:
         """Called by the clock, as the handler of a signal, on the thread that is watched."""
         began, (asked, delivered, asleep, outside) = time.perf_counter_ns(), core.ticker.ticker_when()
+        if self._sampling:  # the clock struck again while a sample was being taken
+            return
+        self._sampling = True
         if frame is not None and asked and self._running.is_set() and (stack := _stack_of_this_thread(frame)):
             struck = max(asked, delivered)  # a signal takes longer to arrive than short stages last
             late = (began - struck) * 1e-9
@@ -196,6 +200,7 @@ class Sampler:
             self._fresh.append(StackSample(self._open_stage(struck), stack, (began - self._last) * 1e-9, native, waited))
         self._last = time.perf_counter_ns()
         self.seconds += (self._last - began) * 1e-9
+        self._sampling = False
 
     def _watch(self) -> None:
         while True:
