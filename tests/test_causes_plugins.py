@@ -55,7 +55,7 @@ def plugin(tmp_path):
 def _diagnose(path, *flags, site):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *sys.path]), "COLUMNS": "200"}
     command = [sys.executable, "-m", "hotlap", "diagnose", str(path), *flags]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
 
 
 def test_another_package_adds_a_cause_and_its_faults_are_warnings(plugin, tmp_path):

@@ -354,4 +354,4 @@ assert not heavy, heavy
 def test_reading_records_imports_neither_torch_nor_gymnasium(arguments, tmp_path):
     records = Path(__file__).with_name("data") / "records_v1"
     placed = [arguments[0], *(str(records / word) if (records / word).exists() else word for word in arguments[1:])]
-    subprocess.run([sys.executable, "-c", LIGHT, *placed], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-c", LIGHT, *placed], cwd=tmp_path, check=True, capture_output=True, timeout=300)

@@ -121,7 +121,7 @@ def through_the_command(kind: str, number: int, folder: Path) -> None:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=120,
+        timeout=300,
         preexec_fn=limited,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"},
     )

@@ -267,5 +267,5 @@ def test_ppo_learns_alike_on_both_devices():
 def test_a_run_moves_to_another_device(tmp_path):
     command = [sys.executable, "-m", "hotlap", "train", "CartPole-v1", "--turbo", "--json", "--evaluation-episodes", "2"]
     for flags in (["--total-steps", "2000", "--out", "run"], ["--resume", "run", "--total-steps", "5000", "--device", "cuda"]):
-        done = subprocess.run([*command, *flags], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+        done = subprocess.run([*command, *flags], capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
         assert done.returncode == 0, done.stderr

@@ -93,7 +93,7 @@ def hotlap(site, cwd, *arguments, code=0):
     path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
     environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "100"}
     command = [sys.executable, "-m", "hotlap", *arguments]
-    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == code, result.stderr + result.stdout
     return result.stdout
 

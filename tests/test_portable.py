@@ -86,7 +86,7 @@ def test_the_check_sees_what_is_wrong(tmp_path):
 def test_features_of_the_standard_library():
     pytest.importorskip("vermin")
     command = [sys.executable, "-c", "import vermin; vermin.main()", "-t=3.9-", "--violations", "--no-tips", *map(str, FILES)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stdout
 
 
@@ -169,7 +169,7 @@ def test_a_tiny_training_in_another_python(version, core, tmp_path):
     (tmp_path / "run").mkdir()
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HOTLAP_FRAMEWORKS": "", "HOTLAP_CORE": core}
     command = [python, "-s", "train.py", "run"]
-    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     outcome = json.loads(result.stdout)
     assert outcome["foreign"] == []

@@ -498,9 +498,9 @@ parallel.leave()
 def test_two_processes_equal_one(tmp_path, normalize):
     script = tmp_path / "two.py"
     script.write_text(TWO.format(normalize=normalize))
-    one = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)
+    one = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=True)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--standalone"]
-    two = subprocess.run([*torchrun, script], capture_output=True, text=True, timeout=120, check=False)
+    two = subprocess.run([*torchrun, script], capture_output=True, text=True, timeout=300, check=False)
     assert two.returncode == 0, two.stderr
     alone, together = json.loads(one.stdout), json.loads(two.stdout.splitlines()[-1])
     np.testing.assert_allclose(together["updated"], alone["updated"], rtol=1e-4, atol=1e-5)
@@ -513,18 +513,18 @@ def test_train_with_torchrun(tmp_path):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "-m", "hotlap", "train"]
     flags = ["--turbo", "--num-envs", "8", "--total-steps", "4000", "--evaluation-episodes", "4", "--json", "--out", "run"]
     result = subprocess.run(
-        [*torchrun, "CartPole-v1", *flags], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
+        [*torchrun, "CartPole-v1", *flags], capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False
     )
     assert result.returncode == 0, result.stderr
     doc = json.loads(result.stdout)
     assert doc["counts"]["env_steps"] == 4096 and doc["evaluation"]["episodes"] == 4
     more = ["--resume", "run", "--total-steps", "6000", "--json"]
     result = subprocess.run(
-        [*torchrun, "CartPole-v1", *more], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
+        [*torchrun, "CartPole-v1", *more], capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False
     )
     assert result.returncode == 0 and json.loads(result.stdout)["counts"]["env_steps"] == 6144, result.stderr
     alone = [sys.executable, "-m", "hotlap", "train", "CartPole-v1", *more]
-    result = subprocess.run(alone, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    result = subprocess.run(alone, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
     assert result.returncode == 2 and "trained by 2 processes, not 1" in result.stderr
 
 

@@ -418,7 +418,7 @@ exec(open("train.py").read())  # nothing is measured any more
     write(tmp_path, TRUTH)
     write(tmp_path, text, "outer.py")
     command = [sys.executable, "outer.py", "20"]
-    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120).stdout
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300).stdout
     assert "Where the time went" in shown
     assert "env_step" in shown
 
