@@ -340,7 +340,11 @@ def test_a_paused_child_does_nothing(tmp_path, monkeypatch):
         child.wait_until_ready(30)
         child.pause()
         ours = [pid for pid in marked(mark) if b"launch.supervisor" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
-        states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in ours]
-        assert len(states) >= 3 and set(states) == {"T"}
+
+        def states() -> set[str]:
+            return {Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in ours}
+
+        # A signal takes effect when its process is next scheduled.
+        assert len(ours) >= 3 and wait_for(lambda: states() == {"T"}, 60)
         assert child.block(30).wall >= 0.05
     assert not marked(mark)
