@@ -56,25 +56,25 @@ def main() -> None:
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        racers = {}
-        for racer, prefix in contenders(folder).items():
+        profilers = {}
+        for profiler, prefix in contenders(folder).items():
             try:
-                seconds_per_step(racer, prefix, "plain_ppo.py", folder, 2_048)
-                racers[racer] = prefix
+                seconds_per_step(profiler, prefix, "plain_ppo.py", folder, 2_048)
+                profilers[profiler] = prefix
             except (subprocess.CalledProcessError, StopIteration) as error:
-                err.print(f"{racer} cannot take part here: {error}")
+                err.print(f"{profiler} cannot take part here: {error}")
         for script in STEPS:
-            samples: dict[str, list[float]] = {racer: [] for racer in racers}
+            samples: dict[str, list[float]] = {profiler: [] for profiler in profilers}
             for number in range(ROUNDS):
                 err.print(f"{script}: round {number + 1} of {ROUNDS}")
-                running = [racer for racer in racers if number < PEER_ROUNDS or racer.startswith(("bare", "hotlap"))]
-                for racer in coin.sample(running, len(running)):
-                    samples[racer].append(seconds_per_step(racer, racers[racer], script, folder, STEPS[script]))
-            for racer in racers:
-                if racer != "bare":
-                    pair = {"bare": samples["bare"][: len(samples[racer])], racer: samples[racer]}
-                    title = f"{script}: {racer} / bare, time"
-                    results[title] = speedup(pair, racer, "bare") | {"at_most": GOALS.get(racer)}
+                running = [profiler for profiler in profilers if number < PEER_ROUNDS or profiler.startswith(("bare", "hotlap"))]
+                for profiler in coin.sample(running, len(running)):
+                    samples[profiler].append(seconds_per_step(profiler, profilers[profiler], script, folder, STEPS[script]))
+            for profiler in profilers:
+                if profiler != "bare":
+                    pair = {"bare": samples["bare"][: len(samples[profiler])], profiler: samples[profiler]}
+                    title = f"{script}: {profiler} / bare, time"
+                    results[title] = speedup(pair, profiler, "bare") | {"at_most": GOALS.get(profiler)}
     save("probe_cost", "python benchmarks/probe_cost.py", results)
 
 
