@@ -67,7 +67,7 @@ def main() -> None:
             samples: dict[str, list[float]] = {profiler: [] for profiler in profilers}
             for number in range(ROUNDS):
                 err.print(f"{script}: round {number + 1} of {ROUNDS}")
-                running = [profiler for profiler in profilers if number < PEER_ROUNDS or profiler.startswith(("bare", "hotlap"))]
+                running = [name for name in profilers if number < PEER_ROUNDS or name.startswith(("bare", "hotlap"))]
                 for profiler in coin.sample(running, len(running)):
                     samples[profiler].append(seconds_per_step(profiler, profilers[profiler], script, folder, STEPS[script]))
             for profiler in profilers:
