@@ -18,7 +18,8 @@ from hotlap.envs.vector import make_gym
 from hotlap.train import fused, lstm, ppo
 from hotlap.train.actions import Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae, gae_in_torch
-from hotlap.train.fused import Adam, prepare
+from hotlap.train.flat import Adam
+from hotlap.train.fused import prepare
 from hotlap.train.nets import PixelEncoder, Policy
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import _returns_and_advantages, minibatches

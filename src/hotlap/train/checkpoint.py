@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
+from torch import Tensor
 
 from hotlap.core.errors import RecordError
 
@@ -47,3 +49,12 @@ def load(folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any], dict[st
         return arrays, json.loads(metadata["numbers"]), json.loads(metadata["config"])
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise RecordError(f"{path} is damaged: {error}") from error
+
+
+def part_of(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a checkpoint whose names begin so, without that."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def tensors_of(arrays: dict[str, NDArray[Any]], device: torch.device, prefix: str) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(np.array(array)).to(device) for name, array in part_of(arrays, prefix).items()}

@@ -22,8 +22,10 @@ from torch import Tensor, nn
 from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
-from hotlap.train.common import Metrics, part_of, play, tensors_of
+from hotlap.train.checkpoint import part_of, tensors_of
 from hotlap.train.configs import DQNConfig, check
+from hotlap.train.evaluation import play
+from hotlap.train.metrics import Metrics
 from hotlap.train.nets import QNet, pixel_scale
 from hotlap.train.replay import Batch, Replay
 

@@ -5,71 +5,18 @@ parameters and their gradients are one vector each, of which every layer has its
 operations; clipping and Adam see one vector. The result equals autograd's on `ppo.ppo_loss` within float tolerance, by test.
 """
 
-import ctypes
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from hotlap.core import native
 from hotlap.train import lstm
-from hotlap.train.fast import Lanes, half_tanh_
+from hotlap.train.dense import FEW_ROWS, WIDEST, ActorKernel, Layer, actor_library, back_through, layers_of, run_layers
+from hotlap.train.fast import Lanes
+from hotlap.train.flat import gradient_views
 from hotlap.train.nets import Cell, Memory, Policy
-
-WIDEST = 1024  # layer that act.c has room for
-FEW_ROWS = 64  # above which products of matrices are faster
-# Sums in any order; not -ffast-math, which would change how the whole process rounds.
-_FREE = ("-fassociative-math", "-fno-signed-zeros", "-fno-math-errno", "-fno-trapping-math")
-_FLAGS = ("-std=gnu11", "-O3", "-march=native", *_FREE, "-fPIC", "-shared")
-_tanh_backward = torch.ops.aten.tanh_backward.default
-_relu_backward = torch.ops.aten.threshold_backward.default
-
-
-def flatten(net: nn.Module) -> nn.Parameter:
-    """Make the network's parameters and gradients views of one vector each, and return that vector."""
-    parameters = list(net.parameters())
-    flat = nn.Parameter(torch.cat([p.detach().flatten() for p in parameters]))
-    flat.grad = torch.zeros_like(flat)
-    for p, data, gradient in zip(parameters, _views(net, flat.data), _views(net, flat.grad), strict=True):
-        p.data, p.grad = data, gradient
-    return flat
-
-
-def _views(net: nn.Module, vector: Tensor) -> list[Tensor]:
-    """Of a vector: a part for each parameter, in its shape."""
-    parameters = list(net.parameters())
-    parts = torch.split(vector, [p.numel() for p in parameters])
-    return [part.view(p.shape) for part, p in zip(parts, parameters, strict=True)]
-
-
-class _Layer:
-    """A linear layer: its weights, and where its gradients go."""
-
-    __slots__ = ("bias", "bias_grad", "transposed", "weight", "weight_grad")
-
-    def __init__(self, linear: nn.Linear, gradient: dict[Tensor, Tensor]) -> None:
-        self.weight, self.bias = linear.weight.detach(), linear.bias.detach()
-        self.transposed = self.weight.t()
-        self.weight_grad, self.bias_grad = gradient[linear.weight], gradient[linear.bias]
-
-    def forward(self, x: Tensor, times: int = 1) -> Tensor:
-        return torch.addmm(self.bias, x, self.transposed, beta=times, alpha=times)
-
-    def backward(self, gradient: Tensor, x: Tensor) -> None:
-        torch.mm(gradient.t(), x, out=self.weight_grad)
-        torch.sum(gradient, 0, out=self.bias_grad)
-
-    def add_backward(self, gradient: Tensor, x: Tensor) -> None:
-        self.weight_grad.addmm_(gradient.t(), x)
-        self.bias_grad.add_(gradient.sum(0))
-
-
-def _gradients(net: nn.Module, vector: Tensor) -> dict[Tensor, Tensor]:
-    return dict(zip(net.parameters(), _views(net, vector), strict=True))
 
 
 class FusedPolicy:
@@ -82,18 +29,18 @@ class FusedPolicy:
         return net.encoder is None and net.memory is None and net.log_std is None
 
     def __init__(self, net: Policy, gradient: Tensor) -> None:
-        places = _gradients(net, gradient)
-        self._actor = _trunk_of(net.actor, places)
-        self._critic = _trunk_of(net.critic, places) if net.critic is not None else None
+        places = gradient_views(net, gradient)
+        self._actor = layers_of(net.actor, places)
+        self._critic = layers_of(net.critic, places) if net.critic is not None else None
         self._tanh = isinstance(net.actor[1], nn.Tanh)
-        self._action, self._value = _Layer(net.action, places), _Layer(net.value, places)
+        self._action, self._value = Layer(net.action, places), Layer(net.value, places)
         self.cached_rows = max(1, self.CACHED // max(len(layer.bias) for layer in self._actor))
 
     def actor_kernel(self, rows: int, inputs: int) -> "ActorKernel | None":
         """A faster way to act for a few rows, where one is available."""
         layers = [*self._actor, self._action]
         narrow = max(inputs, *(len(layer.bias) for layer in layers)) <= WIDEST
-        library = _library() if narrow and rows <= FEW_ROWS and not self._action.bias.is_cuda else None
+        library = actor_library() if narrow and rows <= FEW_ROWS and not self._action.bias.is_cuda else None
         return None if library is None else ActorKernel(library, layers, self._tanh, inputs)
 
     def logits(self, obs: Tensor) -> Tensor:
@@ -122,38 +69,12 @@ class FusedPolicy:
         """Logits and values of a minibatch."""
         return self.forward(rows["obs"])
 
-    def _run(self, layers: list[_Layer], x: Tensor) -> list[Tensor]:
-        return _run(layers, x, self._tanh)
+    def _run(self, layers: list[Layer], x: Tensor) -> list[Tensor]:
+        return run_layers(layers, x, self._tanh)
 
-    def _back(self, layers: list[_Layer], seen: list[Tensor], gradient: Tensor) -> None:
-        for number, layer, to_layer in _back(layers, seen, gradient, self._tanh):
+    def _back(self, layers: list[Layer], seen: list[Tensor], gradient: Tensor) -> None:
+        for number, layer, to_layer in back_through(layers, seen, gradient, self._tanh):
             layer.backward(to_layer, seen[number])
-
-
-class ActorKernel:
-    """Acting for a few rows in one call (act.c): there, a torch operation's overhead exceeds its arithmetic."""
-
-    def __init__(self, library: Any, layers: list[_Layer], tanh: bool, inputs: int) -> None:
-        numbers = [(len(layer.bias), layer.weight.data_ptr(), layer.bias.data_ptr()) for layer in layers]
-        self._layers = (ctypes.c_int64 * (3 * len(layers)))(*(number for layer in numbers for number in layer))
-        self._kept = layers  # whose memory is pointed to
-        self._call = partial(library.hotlap_act, ctypes.addressof(self._layers), len(layers), int(tanh))
-        self._inputs = inputs
-
-    def act(self, obs: Tensor, mask: Tensor | None, draw: Tensor, action: Tensor) -> None:
-        """Fill in the actions [rows] from draws [rows] between 0 and 1; all tensors are contiguous."""
-        legal = None if mask is None else mask.data_ptr()
-        self._call(obs.data_ptr(), self._inputs, legal, draw.data_ptr(), action.data_ptr(), len(action))
-
-
-@cache
-def _library() -> Any:
-    library = native.optional("act", Path(__file__).with_name("act.c"), _FLAGS)
-    if library is not None:
-        pointer, size = ctypes.c_void_p, ctypes.c_int64
-        library.hotlap_act.argtypes = [pointer, size, size, pointer, size, pointer, pointer, pointer, size]
-        library.hotlap_act.restype = None
-    return library
 
 
 class FusedRecurrent:
@@ -224,10 +145,10 @@ class _Sequences:
 
     def __init__(self, net: Policy, gradient: Tensor) -> None:
         assert isinstance(net.memory, Cell)
-        places = _gradients(net, gradient)
+        places = gradient_views(net, gradient)
         self._gradient, self._cell = gradient, net.memory.cell
-        self._trunk, self._tanh = _trunk_of(net.actor, places), isinstance(net.actor[1], nn.Tanh)
-        self._action, self._value = _Layer(net.action, places), _Layer(net.value, places)
+        self._trunk, self._tanh = layers_of(net.actor, places), isinstance(net.actor[1], nn.Tanh)
+        self._action, self._value = Layer(net.action, places), Layer(net.value, places)
         cell = self._cell
         self._to_ih, self._to_hh = places[cell.weight_ih], places[cell.weight_hh]
         self._to_biases = places[cell.bias_ih], places[cell.bias_hh]
@@ -239,7 +160,7 @@ class _Sequences:
         return _Weights(ih, hh, bias, torch.cat([head.weight for head in heads]), torch.cat([head.bias for head in heads]))
 
     def step(self, weights: _Weights, obs: Tensor, h: Tensor, c: Tensor, heads: Tensor, new_h: Tensor, new_c: Tensor) -> None:
-        gates = weights.gates(_run(self._trunk, obs, self._tanh)[-1], h)
+        gates = weights.gates(run_layers(self._trunk, obs, self._tanh)[-1], h)
         new_c.copy_(lstm.step(gates, c, torch.empty_like(c), new_h))
         torch.addmm(weights.heads_bias, new_h, weights.heads.t(), out=heads)
 
@@ -255,7 +176,7 @@ class _Sequences:
         self._hidden[0], self._cells[0] = h, c
         heads = obs.new_empty(steps, batch, len(weights.heads))
         for t in range(steps):
-            features = _run(self._trunk, obs[t], self._tanh)
+            features = run_layers(self._trunk, obs[t], self._tanh)
             self._features.append(features)
             gates, out = weights.gates(features[-1], self._hidden[t], self._gates[t]), self._out[t]
             fresh = lstm.step(gates, self._cells[t], self._seen[t], out)
@@ -283,7 +204,7 @@ class _Sequences:
             to_bias.add_(to_gates.sum(0))
             torch.mm(to_gates, weight_hh, out=to_h)
             torch.mm(to_gates, weight_ih, out=to_features)
-            for number, layer, to_layer in _back(self._trunk, features, to_features, self._tanh):
+            for number, layer, to_layer in back_through(self._trunk, features, to_features, self._tanh):
                 layer.add_backward(to_layer, features[number])
         self._to_ih.copy_(to_ih.t())
         self._to_hh.copy_(to_hh.t())
@@ -305,64 +226,6 @@ def compute_by_hand(net: Policy, flat: nn.Parameter, threads: int) -> FusedPolic
         return None
     torch.set_num_threads(1)  # of each lane
     return FusedRecurrent(net, flat.grad, Lanes(threads))
-
-
-def _run(layers: list[_Layer], x: Tensor, tanh: bool) -> list[Tensor]:
-    """What each layer sees, and the output of the last."""
-    seen = [x]
-    for layer in layers:
-        x = half_tanh_(layer.forward(x, 2)) if tanh else layer.forward(x).relu_()
-        seen.append(x)
-    return seen
-
-
-def _back(layers: list[_Layer], seen: list[Tensor], gradient: Tensor, tanh: bool) -> Iterator[tuple[int, _Layer, Tensor]]:
-    """From the last layer to the first: its number, itself and the gradient of what it gives."""
-    for number in range(len(layers) - 1, -1, -1):
-        out = seen[number + 1]
-        gradient = _tanh_backward(gradient, out) if tanh else _relu_backward(gradient, out, 0)
-        yield number, layers[number], gradient
-        if number:
-            gradient = gradient.mm(layers[number].weight)
-
-
-def _trunk_of(trunk: nn.Sequential, places: dict[Tensor, Tensor]) -> list[_Layer]:
-    return [_Layer(module, places) for module in trunk if isinstance(module, nn.Linear)]
-
-
-class Adam:
-    """Adam on one vector, with the gradient clipped to a norm, in one fused torch operation.
-
-    Step size and count are tensors and nothing asks the device for a number, so that a CUDA graph can hold it all. Where `skip`
-    is 1 nothing happens.
-    """
-
-    def __init__(self, flat: nn.Parameter, learning_rate: float, eps: float, clip: float = 0.0) -> None:
-        self.flat, self.eps, self.clip = flat.data, eps, clip
-        self.mean, self.square = torch.zeros_like(flat.data), torch.zeros_like(flat.data)
-        self.steps, self.skip = torch.zeros((), device=flat.device), torch.zeros((), device=flat.device)
-        self.rate = torch.tensor(learning_rate, device=flat.device)
-
-    def step(self, gradient: Tensor) -> None:
-        scale = (torch.linalg.vector_norm(gradient) + 1e-6).div_(self.clip).clamp_(min=1.0) if self.clip else None
-        self.steps += 1 - self.skip
-        torch._fused_adam_(
-            [self.flat],
-            [gradient],
-            [self.mean],
-            [self.square],
-            [],
-            [self.steps],
-            lr=self.rate,
-            beta1=0.9,
-            beta2=0.999,
-            weight_decay=0.0,
-            eps=self.eps,
-            amsgrad=False,
-            maximize=False,
-            grad_scale=scale,
-            found_inf=self.skip,
-        )
 
 
 def prepare(config: Any, rows: dict[str, Tensor], part: int) -> dict[str, Tensor]:

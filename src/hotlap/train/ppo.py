@@ -28,10 +28,14 @@ from hotlap.envs.buffers import StepBuffers
 from hotlap.train import parallel, selfplay
 from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
 from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
-from hotlap.train.common import Metrics, part_of, play, tensors_of
+from hotlap.train.checkpoint import part_of, tensors_of
 from hotlap.train.configs import PPOConfig, check
+from hotlap.train.dense import ActorKernel
+from hotlap.train.evaluation import play
 from hotlap.train.fast import keep_memory
-from hotlap.train.fused import ActorKernel, Adam, FusedPolicy, FusedRecurrent, compute_by_hand, flatten, gradients
+from hotlap.train.flat import Adam, flatten
+from hotlap.train.fused import FusedPolicy, FusedRecurrent, compute_by_hand, gradients
+from hotlap.train.metrics import Metrics
 from hotlap.train.nets import Memory, Policy, pixel_scale
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import Rollout, Rows, minibatches

@@ -1,22 +1,10 @@
-"""What the trainers share: metrics of an iteration, greedy evaluation, and parts of checkpoints."""
+"""Greedy evaluation: one episode in each environment."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-
-
-@dataclass
-class Metrics:
-    """What one iteration logged."""
-
-    scalars: dict[str, float] = field(default_factory=dict)
-    episodes: dict[str, list[float]] = field(default_factory=dict)  # return, length and the game's own, per episode
-
 
 # Actions from observations, what else environments tell, and which rows have begun an episode since they were last asked.
 Choose = Callable[[NDArray[Any], dict[str, Any], NDArray[np.bool_] | None], NDArray[Any]]
@@ -40,12 +28,3 @@ def play(env: Any, seed: int, choose: Choose) -> dict[str, NDArray[np.float64]]:
             for name, values in info["final_info"].items():
                 result.setdefault(name, np.zeros(env.num_envs))[first] = values[first]
     return result
-
-
-def part_of(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a checkpoint whose names begin so, without that."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def tensors_of(arrays: dict[str, NDArray[Any]], device: torch.device, prefix: str) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(np.array(array)).to(device) for name, array in part_of(arrays, prefix).items()}
