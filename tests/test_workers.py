@@ -17,7 +17,8 @@ import pytest
 import hotlap
 from hotlap.core.errors import EnvFailed
 from hotlap.envs import layout
-from hotlap.envs.buffers import Arrays, EnvSpec
+from hotlap.envs.buffers import Arrays
+from hotlap.envs.spec import EnvSpec
 from hotlap.envs.vector import make_gym
 
 
@@ -264,7 +265,7 @@ def test_no_worker_outlives_its_parent(tmp_path, how):
 
 
 def test_arrays_in_a_block():
-    spec = EnvSpec(obs_shape=(3,), obs_dtype="<f4", action_shape=(), action_dtype="<i8", choices=2, seats=2)
+    spec = EnvSpec(obs_shape=(3,), obs_dtype="<f4", action_sizes=(2,), seats=2)
     arrays = Arrays(spec, 5, 4)
     arrays.buffers[3].obs[2] = 7
     assert arrays.rings["obs"][3, 2].tolist() == [7, 7, 7] and arrays.rings["obs"].sum() == 21

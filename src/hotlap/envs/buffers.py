@@ -9,43 +9,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from numpy.typing import NDArray
 
+from hotlap.envs.spec import EnvSpec
+
 ALIGNMENT = 64  # bytes: a cache line, so that workers do not write into each other's
-
-
-@dataclass(frozen=True)
-class EnvSpec:
-    """Shapes and types of one row of a vector environment."""
-
-    obs_shape: tuple[int, ...]
-    obs_dtype: str
-    action_shape: tuple[int, ...]
-    action_dtype: str
-    choices: int = 0  # width of an action mask
-    metrics: int = 0  # game-specific numbers per episode
-    seats: int = 1  # players who take turns in one row
-    agents: int = 1  # rows of one environment, which act at the same time
-
-    @classmethod
-    def of(cls, game: Any) -> "EnvSpec":
-        """From an environment's spaces and, where it has them, its `metric_names`, `seats` and `agent_rows`."""
-        space, actions, base = game.observation_space, game.action_space, getattr(game, "unwrapped", game)
-        if isinstance(actions, Discrete | MultiDiscrete):
-            choices = int(actions.n if isinstance(actions, Discrete) else actions.nvec.sum())
-        else:
-            choices = 0
-        return cls(
-            obs_shape=tuple(space.shape),
-            obs_dtype=np.dtype(space.dtype).str,
-            action_shape=tuple(actions.shape or ()),
-            action_dtype="<f4" if isinstance(actions, Box) else "<i8",
-            choices=choices,
-            metrics=len(getattr(base, "metric_names", ())),
-            seats=getattr(base, "seats", 1),
-            agents=getattr(base, "agent_rows", 1),
-        )
 
 
 @dataclass(frozen=True)
@@ -121,7 +89,7 @@ def _layout(spec: EnvSpec, rows: int, depth: int) -> dict[str, tuple[tuple[int, 
         "final_obs": ((3, rows, *spec.obs_shape), spec.obs_dtype),
         "episode_return": ((3, rows), np.float64),
         "episode_length": ((3, rows), np.int64),
-        "episode_metrics": ((3, rows, spec.metrics), np.float32),
+        "episode_metrics": ((3, rows, len(spec.metrics)), np.float32),
         "final_seat": ((3, turn_rows), np.int8),
         "episode_returns": ((3, turn_rows, spec.seats), np.float64),
     }

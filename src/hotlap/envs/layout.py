@@ -15,8 +15,9 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from hotlap.core import machine
-from hotlap.envs.buffers import Arrays, EnvSpec
+from hotlap.envs.buffers import Arrays
 from hotlap.envs.serial import SerialEngine
+from hotlap.envs.spec import EnvSpec
 from hotlap.envs.workers import PATIENCE, WorkerEngine
 
 WORTH = 1e-3  # seconds of a vector step in this process below which no worker is tried

@@ -17,9 +17,10 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hotlap.envs import layout, load_game, pettingzoo
-from hotlap.envs.buffers import Arrays, EnvSpec, StepBuffers
+from hotlap.envs.buffers import Arrays, StepBuffers
 from hotlap.envs.engine import NativeEngine, identity
 from hotlap.envs.serial import AgentsEngine, ReferenceEngine, SerialEngine
+from hotlap.envs.spec import EnvSpec
 from hotlap.envs.workers import PATIENCE, WorkerEngine
 
 MAX_ENVS = 1 << 22
@@ -60,7 +61,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             arrays.buffers if len(self.groups) == 1 else tuple(step.rows(rows.start, rows.stop) for step in arrays.buffers)
             for rows in self.groups
         ]
-        self._metric_names = tuple(getattr(game, "metric_names", ()))
+        self._metric_names = spec.metrics
         self._slot = [0] * len(self.groups)
         self._finished = [0] * len(self.groups)
         self._seed = seed

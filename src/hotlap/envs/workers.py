@@ -32,8 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.core.errors import EnvFailed
-from hotlap.envs.buffers import Arrays, EnvSpec, nbytes
+from hotlap.envs.buffers import Arrays, nbytes
 from hotlap.envs.serial import SerialEngine
+from hotlap.envs.spec import EnvSpec
 
 PATIENCE = 60.0  # seconds that a step may take before its worker is called hung
 STARTING = 10  # times as long for making environments and for their first reset
