@@ -228,7 +228,9 @@ def test_an_interrupt_keeps_everything_and_exits_130(verb, number, tmp_path):
 def test_systems(tmp_path):
     assert "snake" in run_cli("systems", cwd=tmp_path).stdout
     doc = json.loads(run_cli("systems", "--json", cwd=tmp_path).stdout)
-    assert doc["systems"]["snake"]["presets"].keys() == {"fast", "seed"}
+    snake = doc["systems"]["snake"]
+    assert list(snake["algorithms"]) == ["dqn", "ppo"] and list(snake["algorithms"]["dqn"]["presets"]) == ["fast", "seed"]
+    assert snake["nets"][:2] == ["auto", "mlp"] and snake["kernel"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hotlap.core.clock import StageClock
 from hotlap.envs.vector import make_gym
-from hotlap.train import ppo, selfplay
+from hotlap.train import ppo, rating, selfplay
 from hotlap.train.advantage import gae, gae_of_seats, seats_in_torch
 from hotlap.train.rollout import minibatches
 
@@ -181,13 +181,13 @@ def test_it_learns_to_win_and_is_rated():
     config = replace(SMALL, num_envs=32, horizon=36, minibatch=128, total_steps=30_000, learning_rate=3e-3)
     env = make_gym(Race, 32, seed=0, depth=37)
     state = ppo.start(config, env)
-    before = ppo.evaluate(state, make_gym(Race, 60, seed=1), 3)["rating"][0]
+    before = ppo.evaluate(state, make_gym(Race, 60, seed=1), 3).rating
     while state.env_steps < config.total_steps:
         ppo.iterate(state, config, env, StageClock())
     played = ppo.evaluate(state, make_gym(Race, 60, seed=1), 3)
     assert played["score"].mean() > 0.8  # always stepping cannot lose; who also always steps draws
     assert len(played["score"]) == 120  # against two bots
-    assert played["rating"][0] > max(before, 1100)
+    assert played.rating > max(before, 1100)
 
 
 def test_a_resumed_run_has_its_past_policies():
@@ -230,10 +230,10 @@ def test_a_registered_game_keeps_its_seats():
 def test_ratings():
     wins = np.array([1.0] * 75 + [0.0] * 25)
     # 75% against a bot of 1000: 400 * log10(3) more, but for the one drawn game.
-    assert selfplay.rating({"random": wins}, {"random": 1000.0}) == pytest.approx(1000 + 400 * np.log10(75.5 / 25.5))
-    assert selfplay.rating({"random": np.ones(10)}, {"random": 1000.0}) < 2000
-    assert selfplay.rating({"random": np.full(50, 0.5)}, {"random": 1000.0}) == pytest.approx(1000)
-    both = selfplay.rating({"random": wins, "strong": 1 - wins}, {"random": 1000.0, "strong": 1400.0})
+    assert rating.rating({"random": wins}, {"random": 1000.0}) == pytest.approx(1000 + 400 * np.log10(75.5 / 25.5))
+    assert rating.rating({"random": np.ones(10)}, {"random": 1000.0}) < 2000
+    assert rating.rating({"random": np.full(50, 0.5)}, {"random": 1000.0}) == pytest.approx(1000)
+    both = rating.rating({"random": wins, "strong": 1 - wins}, {"random": 1000.0, "strong": 1400.0})
     assert 1190 < both < 1210  # by symmetry halfway
     assert selfplay.score(np.array([1.0, 0.0, 2.0, 1.0]), 0) == pytest.approx((0.5 + 1 + 0) / 3)
 

@@ -144,7 +144,7 @@ def run_system(target: System, probe: CurveProbe) -> tuple[int, str | None]:
     config = checked(config_from(system, target.config))
     clock = StageClock.for_device(config.device)
     with closing(system.make_env(config)) as env, suppress(StopProfiling):
-        state = system.trainer.start(config, env)
+        state = system.start(config, env)
         while state.env_steps < config.total_steps:
             with clock.iteration():
                 seen = system.trainer.iterate(state, config, env, clock)

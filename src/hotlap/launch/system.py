@@ -103,7 +103,7 @@ def work_of(system: RLSystem, config: Any, env: Any, clock: StageClock, env_only
 
 
 def _training(system: RLSystem, config: Any, env: Any, clock: StageClock) -> Work:
-    state = system.trainer.start(config, env)
+    state = system.start(config, env)
     return Work(
         iterate=lambda: system.trainer.iterate(state, config, env, clock),
         ready=lambda: bool(system.trainer.learning(state, config)),

@@ -7,3 +7,4 @@ TRACED = "traced.json"  # which time the trace covers
 STACKS = "stacks.json"  # what the sampler saw
 KERNELS = "kernels.json"  # what the GPU ran in the traced window
 SOURCES = "sources.json"  # user code that the sampler saw
+EPISODES = "episodes.jsonl"  # of the last evaluation

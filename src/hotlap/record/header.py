@@ -87,6 +87,16 @@ class Passes:
 
 
 @dataclass(frozen=True)
+class BotScore:
+    """Games against a bot: 1 for a win, 0 for a loss, half for a draw."""
+
+    bot: str
+    mean_score: float
+    ci95: tuple[float, float]
+    games: int
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Greedy episodes at the end of training, with 95% intervals."""
 
@@ -97,6 +107,7 @@ class Evaluation:
     score_ci95: tuple[float, float]
     mean_length: float
     rating: float | None = None  # against bots
+    against: tuple[BotScore, ...] = ()
 
 
 @dataclass(frozen=True)

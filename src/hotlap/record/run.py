@@ -20,6 +20,7 @@ from hotlap.core.errors import RecordError
 from hotlap.core.sample import Sample
 from hotlap.core.text import shell_safe
 from hotlap.record import codec, lines
+from hotlap.record.files import EPISODES
 from hotlap.record.header import READABLE, SCHEMA, Header, Process, Status, Verb
 from hotlap.record.lines import Recorded, append_line, read_lines
 from hotlap.record.machine import Machine
@@ -88,6 +89,7 @@ class Run:
         with (path / "samples.jsonl").open("rb") as file:
             kept = b"".join(line for _, line in zip(range(keep), file, strict=False))
         write_atomically(path / "samples.jsonl", kept)
+        (path / EPISODES).unlink(missing_ok=True)
         earlier = {"samples": len(run.lines), "machine": codec.to_json(run.header.machine)}
         training = replace(
             run.header.training, evaluation=None, evaluation_seconds=None, resumed=(*run.header.training.resumed, earlier)

@@ -244,6 +244,9 @@ def _evaluation(evaluation: Evaluation) -> Table:
     ):
         rows.append((label, f"{mean:.2f}", f"{low:.2f} to {high:.2f}"))
     rows.append(("length", f"{evaluation.mean_length:.0f}", ""))
+    for bot in evaluation.against:
+        low, high = bot.ci95
+        rows.append((f"score against {bot.bot}", f"{bot.mean_score:.1%}", f"{low:.1%} to {high:.1%}"))
     if evaluation.rating is not None:
         rows.append(("rating", f"{evaluation.rating:.0f}", "against bots; playing at random is 1000"))
     note = f"greedy play, {evaluation.episodes} episodes"

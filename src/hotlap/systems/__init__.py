@@ -20,14 +20,18 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str, algorithm: str | None = None) -> RLSystem:
-    """A system by name, or a Gymnasium environment with an algorithm."""
+    """A system by name, or a Gymnasium environment, with one of its algorithms; without one, the first."""
+    return _named(name).using(algorithm)
+
+
+def _named(name: str) -> RLSystem:
     if name in BUILT_IN:
         system: RLSystem = import_module(f"hotlap.systems.{name}").SYSTEM
         return system
     if name not in names():
         from hotlap.systems.gym import gym_system
 
-        return gym_system(name, algorithm or "ppo")
+        return gym_system(name)
     added = plugins.load(plugins.SYSTEMS, RLSystem)
     if name not in added.objects:
         raise UsageError(next(problem for problem in added.problems if problem.startswith(f"plugin {name} ")))

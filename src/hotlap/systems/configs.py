@@ -15,14 +15,11 @@ from hotlap.train.system import RLSystem
 
 
 def system(name: str, algorithm: str | None = None) -> RLSystem:
-    """A system, or a Gymnasium environment with an algorithm, by name."""
+    """A system, or a Gymnasium environment, by name, with one of its algorithms."""
     if not is_known(name):
         known = f"{', '.join(names())}, a Gymnasium environment such as CartPole-v1 or my_module:MyEnv-v0"
         raise UsageError(f"unknown target {name!r}{nearest(name, names())}; targets: {known}")
-    chosen = load(name, algorithm)
-    if algorithm and algorithm != chosen.algorithm.lower():
-        raise UsageError(f"{name} is trained with {chosen.algorithm}: leave out --algo {algorithm}")
-    return chosen
+    return load(name, algorithm)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -33,8 +30,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def config_from(system: RLSystem, values: Mapping[str, Any]) -> Any:
     """A system's config from plain data, in which tuples are lists."""
-    kind = type(system.presets["fast"])
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    return system.config_type(**plain)
 
 
 def saved_algorithm(run: str) -> str | None:
@@ -50,8 +47,7 @@ def saved_config(system: RLSystem, resume: str) -> Any:
         raise UsageError(f"{resume} is a {saved.verb} run of {saved.target}, not a training run of {system.name}")
     if (algorithm := saved.training.algorithm) and algorithm != system.algorithm:
         raise UsageError(f"{resume} was trained with {algorithm}: leave out --algo {system.algorithm.lower()}")
-    kind = type(system.presets["fast"])
-    unknown = sorted(set(saved.config) - {field.name for field in dataclasses.fields(kind)})
+    unknown = sorted(set(saved.config) - {field.name for field in dataclasses.fields(system.config_type)})
     if unknown:
         raise UsageError(f"{resume} was made by another version of hotlap: unknown config fields {', '.join(unknown)}")
     return config_from(system, saved.config)

@@ -1,10 +1,7 @@
 """Any registered Gymnasium environment as a system: its environment, and PPO or DQN with defaults that suit small tasks."""
 
-from collections.abc import Callable
-from typing import Any
-
 from hotlap.train.configs import DQNConfig, PPOConfig
-from hotlap.train.system import RLSystem
+from hotlap.train.system import Recipe, RLSystem
 
 KERNELS = {"CartPole-v1": "cartpole"}  # environments of which hotlap has a kernel
 
@@ -25,36 +22,14 @@ DQN = DQNConfig(
     epsilon_end=0.02,
     epsilon_steps=20_000,
 )
+NOTE = "defaults for small tasks"
 
 
-def gym_system(name: str, algorithm: str) -> RLSystem:
-    config: Any = {"ppo": PPO, "dqn": DQN}[algorithm]
+def gym_system(name: str) -> RLSystem:
     return RLSystem(
         name=name,
         summary=f"{name} of Gymnasium",
-        algorithm=algorithm.upper(),
-        trainer_module=f"hotlap.train.{algorithm}",
-        presets={"fast": config},
-        preset_notes={"fast": "defaults for small tasks"},
-        make_env=_maker(name),
-        score="return",
-        kernel=name in KERNELS,
+        recipes={"ppo": {"fast": Recipe(PPO, NOTE)}, "dqn": {"fast": Recipe(DQN, NOTE)}},
+        game=KERNELS.get(name, ""),
+        gym=name,
     )
-
-
-def _maker(name: str) -> Callable[..., Any]:
-    def make_env(config: Any, num_envs: int | None = None) -> Any:
-        """As many as the config says, with room for a rollout; or another number, to evaluate."""
-        from hotlap.envs.vector import make_gym, make_vec
-
-        number = config.num_envs if num_envs is None else num_envs
-        groups = getattr(config, "async_factor", 1) if num_envs is None else 1
-        depth = config.horizon + 1 if num_envs is None and hasattr(config, "horizon") else 2
-        if config.turbo:
-            if name not in KERNELS:
-                raise ValueError(f"hotlap has no kernel of {name}: leave out --turbo")
-            return make_vec(KERNELS[name], number, seed=config.seed, threads=config.env_threads, depth=depth)
-        workers = min(config.workers, number)
-        return make_gym(name, number, config.seed, workers, groups, depth, config.env_timeout)
-
-    return make_env

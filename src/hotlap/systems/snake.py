@@ -1,18 +1,29 @@
-"""Snake with DQN on hundreds of environments and flood-fill features."""
+"""Snake on hundreds of environments with flood-fill features: DQN as in the original report, or PPO."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from hotlap.train.configs import DQNConfig
-from hotlap.train.system import RLSystem
+from hotlap.train.configs import DQNConfig, PPOConfig
+from hotlap.train.system import Recipe, RLSystem
 
 
 @dataclass(frozen=True)
-class Config(DQNConfig):
+class Board:
+    """Options of the game."""
+
     features: str = "flood"
     """What the snake sees: basic (11 values), flood (14) or grid (the board)."""
     size: int = 10
     """Rows and columns of the board."""
+
+
+@dataclass(frozen=True)
+class Config(Board, DQNConfig):
+    """DQN."""
+
+
+@dataclass(frozen=True)
+class PPOSnake(Board, PPOConfig):
+    """PPO."""
 
 
 # As the original report had it: Python environments in one process, 64 updates of 64 per vector step.
@@ -34,34 +45,29 @@ FAST = Config(
 )
 
 
-def make_env(config: Config, num_envs: int | None = None) -> Any:
-    from hotlap.envs.vector import make_vec
-
-    number = config.num_envs if num_envs is None else num_envs
-    return make_vec(
-        "snake",
-        number,
-        turbo=config.turbo,
-        seed=config.seed,
-        threads=config.env_threads,
-        workers=0 if config.turbo else min(config.workers, number),
-        patience=config.env_timeout,
-        features=config.features,
-        size=config.size,
-    )
-
+PPO = PPOSnake(
+    num_envs=256,
+    turbo=True,
+    total_steps=4_000_000,
+    horizon=64,
+    minibatch=2048,
+    hidden=(128, 128),
+    learning_rate=1e-3,
+    gamma=0.98,
+    entropy=0.01,
+)
 
 SYSTEM = RLSystem(
     name="snake",
-    summary="Snake on a 10x10 board, 256 environments",
-    algorithm="DQN",
-    trainer_module="hotlap.train.dqn",
-    presets={"fast": FAST, "seed": SEED},
-    preset_notes={
-        "fast": "C kernel, double 3-step DQN, 2 updates of 256 per vector step",
-        "seed": "Python environments, 64 updates of 64 per vector step",
+    summary="Snake on a 10x10 board",
+    recipes={
+        "dqn": {
+            "fast": Recipe(FAST, "C kernel, double 3-step DQN, 2 updates of 256 per vector step"),
+            "seed": Recipe(SEED, "Python environments, 64 updates of 64 per vector step"),
+        },
+        "ppo": {"fast": Recipe(PPO, "C kernel, 256 environments, 4 epochs")},
     },
-    make_env=make_env,
+    game="snake",
+    options=("features", "size"),
     score="score",
-    kernel=True,
 )

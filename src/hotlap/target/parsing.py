@@ -50,9 +50,7 @@ def with_config(kind: type, argv: Sequence[str]) -> type:
     if resume and (preset or value_of("--out", argv)):
         raise UsageError("--resume goes on in the run's own folder with its own config: leave out --preset and --out")
     system = configs.system(target, value_of("--algo", argv) or (configs.saved_algorithm(resume) if resume else None))
-    if preset and preset not in system.presets and preset in ("fast", "seed"):
-        raise UsageError(f"{target} has no preset {preset!r}: it has {', '.join(system.presets)}")
-    config = configs.saved_config(system, resume) if resume else system.presets.get(preset or "fast", system.presets["fast"])
+    config = configs.saved_config(system, resume) if resume else system.preset(preset)
     saved = load(resume).header.training.options if resume else {}  # how often to evaluate and the like, as it was
     annotation = tyro.conf.OmitArgPrefixes[type(config)]  # type: ignore[misc,valid-type]
     field = ("config", annotation, dataclasses.field(default=config))

@@ -7,7 +7,7 @@ import itertools
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from hotlap.core import secrets
 from hotlap.core.errors import UsageError
@@ -24,8 +24,8 @@ class _System:
     """A system, in the words of the command line."""
 
     target: str
-    preset: Literal["fast", "seed"] = "fast"
-    algo: Literal["ppo", "dqn"] | None = None
+    preset: str | None = None
+    algo: str | None = None
 
 
 def is_target(text: str) -> bool:
@@ -141,7 +141,7 @@ def _preset(words: list[str]) -> Any:
     from hotlap.systems import configs
 
     system = configs.system(words[0], parsing.value_of("--algo", words))
-    return system.presets.get(parsing.value_of("--preset", words) or "fast", system.presets["fast"])
+    return system.preset(parsing.value_of("--preset", words))
 
 
 def _split(text: str) -> list[str]:

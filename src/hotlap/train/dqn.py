@@ -24,7 +24,7 @@ from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.train.checkpoint import part_of, tensors_of
 from hotlap.train.configs import DQNConfig, check
-from hotlap.train.evaluation import play
+from hotlap.train.evaluation import Played, play
 from hotlap.train.metrics import Metrics
 from hotlap.train.nets import QNet, pixel_scale
 from hotlap.train.replay import Batch, Replay
@@ -221,7 +221,7 @@ def td_error(net: nn.Module, target: nn.Module, batch: Batch, double: bool) -> T
 
 
 @torch.inference_mode()
-def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]]:
+def evaluate(state: State, env: Any, seed: int) -> Played:
     """Play one greedy episode in each environment of `env`; per episode: return, length and the game's own metrics."""
 
     def choose(obs: NDArray[Any], info: dict[str, Any], fresh: NDArray[np.bool_] | None) -> NDArray[Any]:

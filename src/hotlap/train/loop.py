@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hotlap.core import machine, stages, stats
 from hotlap.core.clock import StageClock, stage_cost
 from hotlap.core.errors import HotlapError, RecordError, TargetFailed
-from hotlap.record.header import Evaluation, Setup, Status, Training, Verb
+from hotlap.record import episodes
+from hotlap.record.header import BotScore, Evaluation, Setup, Status, Training, Verb
 from hotlap.record.lines import Recorded
 from hotlap.record.machine import this_machine
 from hotlap.record.observed import Usage
 from hotlap.record.run import Run
 from hotlap.record.run import load as load_run
 from hotlap.train import checkpoint, parallel
+from hotlap.train.evaluation import Played
+from hotlap.train.rating import score_interval
 from hotlap.train.system import RLSystem
 
 EVALUATION_SEED = 1_000_003  # far from the seeds that training uses
@@ -66,7 +68,7 @@ def train(
     share = parallel.join(config)
     try:
         with closing(system.make_env(share)) as env:
-            state = system.trainer.start(share, env)
+            state = system.start(share, env)
             if resume:
                 _load(system, config, state, env, resume)
             if parallel.rank():
@@ -91,7 +93,9 @@ def _lead(
     def evaluate() -> Evaluation:
         # in the layout that training found best
         with closing(system.make_env(replace(share, workers=env.layout.workers), options.evaluation_episodes)) as arena:
-            return summarize_evaluation(system.trainer.evaluate(state, arena, EVALUATION_SEED), system.score)
+            played = system.trainer.evaluate(state, arena, EVALUATION_SEED)
+        episodes.write(run.path, episodes.Kept(system.source(share), played.episodes))
+        return summarize_evaluation(played, system.score)
 
     def save() -> None:
         arrays, numbers = system.trainer.save_state(state, env)
@@ -186,9 +190,9 @@ def write_samples(run: Run, clock: StageClock, phase: str, spans: bool = False) 
         run.append(Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
 
 
-def summarize_evaluation(played: dict[str, NDArray[np.float64]], score: str) -> Evaluation:
-    """Mean return and score of the episodes, with 95% intervals; the rating, if there is one."""
-    scores = played.get("score", played[score])
+def summarize_evaluation(played: Played, score: str) -> Evaluation:
+    """Mean return and score of the episodes, with 95% intervals; against bots, the score against each and the rating."""
+    scores = played.columns.get("score", played[score])
     return Evaluation(
         episodes=len(played["return"]),
         mean_return=float(played["return"].mean()),
@@ -196,7 +200,10 @@ def summarize_evaluation(played: dict[str, NDArray[np.float64]], score: str) -> 
         mean_score=float(scores.mean()),
         score_ci95=stats.bootstrap_interval(scores),
         mean_length=float(played["length"].mean()),
-        rating=float(played["rating"][0]) if "rating" in played else None,
+        rating=played.rating,
+        against=tuple(
+            BotScore(bot, float(games.mean()), score_interval(games), len(games)) for bot, games in played.against.items()
+        ),
     )
 
 

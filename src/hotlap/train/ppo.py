@@ -25,13 +25,13 @@ from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.envs.buffers import StepBuffers
-from hotlap.train import parallel, selfplay
+from hotlap.train import parallel, rating, selfplay
 from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
 from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
 from hotlap.train.checkpoint import part_of, tensors_of
 from hotlap.train.configs import PPOConfig, check
 from hotlap.train.dense import ActorKernel
-from hotlap.train.evaluation import play
+from hotlap.train.evaluation import Played, play
 from hotlap.train.fast import keep_memory
 from hotlap.train.flat import Adam, flatten
 from hotlap.train.fused import FusedPolicy, FusedRecurrent, compute_by_hand, gradients
@@ -576,7 +576,7 @@ def ppo_loss(
 
 
 @torch.inference_mode()
-def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]]:
+def evaluate(state: State, env: Any, seed: int) -> Played:
     """Play one greedy episode in each row of `env`; per episode: return, length and the game's own metrics.
 
     Turn-based games: against fixed bots, with a score for each and a rating.
@@ -589,8 +589,8 @@ def evaluate(state: State, env: Any, seed: int) -> dict[str, NDArray[np.float64]
         return state.actions.greedy(output, mask), memory
 
     if env.env_spec.seats > 1:
-        policy = selfplay.as_bot(lambda seen, mask: best(seen, mask)[0], device)
-        return selfplay.rate(env, seed, policy, selfplay.bots_of(getattr(env.game, "unwrapped", env.game)))
+        policy = rating.as_bot(lambda seen, mask: best(seen, mask)[0], device)
+        return rating.rate(env, seed, policy, rating.bots_of(getattr(env.game, "unwrapped", env.game)))
     memory = state.net.initial(env.num_envs)
 
     def choose(obs: NDArray[Any], info: dict[str, Any], fresh: NDArray[np.bool_] | None) -> NDArray[Any]:

@@ -1,27 +1,128 @@
 """A complete RL set-up, as `hotlap train` and `hotlap profile` run it. Describing one imports neither torch nor gymnasium."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
+
+from hotlap.core.errors import UsageError
+from hotlap.record.episodes import EnvSource
+
+TRAINERS = {"ppo": "hotlap.train.ppo", "dqn": "hotlap.train.dqn"}
+NET_NAMES = ("auto", "mlp")  # networks that every system has
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A config that is known to work, and what is special about it."""
+
+    config: Any
+    note: str
 
 
 @dataclass(frozen=True)
 class RLSystem:
-    """Environment, network and trainer with presets."""
+    """A game, the trainers that fit it with their recipes, and networks of its own.
+
+    `algorithm` is the trainer that was chosen, the first one unless `using` says otherwise.
+    """
 
     name: str
     summary: str
-    algorithm: str
-    trainer_module: str  # of its algorithm: start, iterate, evaluate, save_state, load_state
-    presets: dict[str, Any]
-    preset_notes: dict[str, str]
-    make_env: Callable[..., Any]  # (config, num_envs=None) -> VectorEnv
-    score: str  # the metric of an episode that says how well it was played
-    kernel: bool = False  # whether its environment has a compiled kernel, so that --turbo is possible
+    recipes: Mapping[str, Mapping[str, Recipe]]  # algorithm -> name of a preset -> recipe; the first of each is the default
+    game: str = ""  # one of `envs.GAMES`, or "module:Class" of another reference with a kernel
+    gym: str = ""  # a Gymnasium or PettingZoo environment, stepped where the kernel is not
+    options: tuple[str, ...] = ()  # fields of the config that are options of the game
+    score: str = "return"  # the metric of an episode that says how well it was played
+    nets: Mapping[str, str] = field(default_factory=dict)  # name -> "module:function" that makes it, as in `train.nets`
+    algorithm: str = ""  # in capitals, as people write it
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.recipes) - set(TRAINERS))
+        if not self.recipes or unknown:
+            raise ValueError(f"{self.name}: recipes are by algorithm, {' or '.join(TRAINERS)}, not {', '.join(unknown)}")
+        object.__setattr__(self, "algorithm", self.algorithm or self.algorithms[0].upper())
+
+    def using(self, algorithm: str | None) -> "RLSystem":
+        """The same system with another of its trainers."""
+        if algorithm is None:
+            return self
+        if algorithm.lower() not in self.recipes:
+            raise UsageError(f"{self.name} is trained with {' or '.join(self.algorithms)}, not with --algo {algorithm}")
+        return replace(self, algorithm=algorithm.upper())
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        return tuple(self.recipes)
+
+    @property
+    def presets(self) -> dict[str, Any]:
+        """The configs of the chosen trainer, the default first."""
+        return {name: recipe.config for name, recipe in self.recipes[self.algorithm.lower()].items()}
+
+    def preset(self, name: str | None = None) -> Any:
+        """A preset's config; without a name the default."""
+        if name is None:
+            return next(iter(self.presets.values()))
+        if name not in self.presets:
+            raise UsageError(
+                f"{self.name} with {self.algorithm} has no preset {name!r}; its presets: {', '.join(self.presets)}"
+            )
+        return self.presets[name]
+
+    @property
+    def config_type(self) -> Any:
+        return type(self.preset())
+
+    @property
+    def kernel(self) -> bool:
+        """Whether its environment has a compiled kernel, so that --turbo is possible."""
+        return bool(self.game)
+
+    @property
+    def net_names(self) -> tuple[str, ...]:
+        """What --net can be."""
+        return (*NET_NAMES, *self.nets)
 
     @cached_property
     def trainer(self) -> Any:
         """The trainer's module. Imports torch."""
-        return import_module(self.trainer_module)
+        return import_module(TRAINERS[self.algorithm.lower()])
+
+    def net_makers(self) -> dict[str, Callable[..., Any]]:
+        """The networks of this system's own."""
+        return {name: resolve_name(maker) for name, maker in self.nets.items()}
+
+    def start(self, config: Any, env: Any) -> Any:
+        """The trainer's state before its first iteration."""
+        return self.trainer.start(config, env)
+
+    # -- environments --
+
+    def source(self, config: Any) -> EnvSource:
+        """What environment it is, so that its episodes can be played again."""
+        options = {name: getattr(config, name) for name in self.options}
+        return EnvSource(self.game, "", options) if config.turbo or not self.gym else EnvSource("", self.gym, options)
+
+    def make_env(self, config: Any, num_envs: int | None = None) -> Any:
+        """As many environments as the config says, with room for a rollout; or another number, to evaluate."""
+        from hotlap.envs.vector import make_gym, make_vec
+
+        if config.turbo and not self.game:
+            raise ValueError(f"hotlap has no kernel of {self.name}: leave out --turbo")
+        training = num_envs is None
+        number = config.num_envs if num_envs is None else num_envs
+        source = self.source(config)
+        groups = getattr(config, "async_factor", 1) if training and not config.turbo else 1
+        placement: dict[str, Any] = {
+            "seed": config.seed,
+            "workers": 0 if config.turbo else min(config.workers, number),
+            "async_factor": groups,
+            "depth": getattr(config, "horizon", 1) + 1 if training else 2,
+            "patience": config.env_timeout,
+        }
+        if source.game:
+            return make_vec(source.game, number, config.turbo, threads=config.env_threads, **placement, **source.options)
+        return make_gym(source.gym, number, **placement, **source.options)

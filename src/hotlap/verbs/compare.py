@@ -104,7 +104,7 @@ def _nets(variants: Sequence[Variant], knobs: Sequence[str]) -> NetComparison | 
     from hotlap.systems import configs
 
     system = configs.system(targets[0].name, targets[0].algorithm)
-    nets, config = {}, system.presets["fast"]
+    nets, config = {}, system.preset()
     for variant in variants:
         assert isinstance(variant.target, System)
         config = configs.config_from(system, variant.target.config)

@@ -29,10 +29,10 @@ class Profile:
 
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
     """Which system (see `hotlap systems`), or a script such as train.py; -m MODULE for a module."""
-    algo: Literal["ppo", "dqn"] | None = None
-    """How to train a Gymnasium environment: ppo if not given."""
-    preset: Literal["fast", "seed"] = "fast"
-    """`fast`, or `seed`: as the original report had it."""
+    algo: str | None = None
+    """With what to train it, ppo or dqn: the first that `hotlap systems` lists if not given; of Gymnasium, ppo."""
+    preset: str | None = None
+    """A recipe of the system's, such as `seed`: as the original report had it; the first that is listed if not given."""
     iterations: int = 10
     """Iterations to measure after warm-up; as many bare ones run between them."""
     seconds: float | None = None

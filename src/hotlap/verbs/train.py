@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.progress import TextColumn
@@ -28,10 +28,10 @@ class Train:
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
     """Which system (see `hotlap systems`), or a registered Gymnasium environment."""
-    algo: Literal["ppo", "dqn"] | None = None
-    """How to train a Gymnasium environment: ppo if not given."""
-    preset: Literal["fast", "seed"] = "fast"
-    """`fast`, or `seed`: as the original report had it."""
+    algo: str | None = None
+    """With what to train it, ppo or dqn: the first that `hotlap systems` lists if not given; of Gymnasium, ppo."""
+    preset: str | None = None
+    """A recipe of the system's, such as `seed`: as the original report had it; the first that is listed if not given."""
     resume: str | None = None
     """Go on with an interrupted run: its folder, its id, or "latest"."""
     out: Path | None = None

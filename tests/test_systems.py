@@ -1,0 +1,68 @@
+"""Systems: their algorithms, presets and networks, and the one way in which their environments are made."""
+
+import dataclasses
+
+import pytest
+
+from hotlap import systems
+from hotlap.core.errors import UsageError
+from hotlap.systems.configs import config_from
+from hotlap.train.configs import DQNConfig
+from hotlap.train.system import Recipe, RLSystem
+from tests.cli import run_cli
+
+
+def test_the_first_algorithm_and_the_first_preset_are_the_defaults():
+    snake = systems.load("snake")
+    assert snake.algorithm == "DQN" and snake.preset() is snake.presets["fast"]
+    assert snake.using("ppo").algorithm == "PPO" and snake.using("ppo").trainer.__name__ == "hotlap.train.ppo"
+    assert systems.load("CartPole-v1").algorithm == "PPO"
+    assert systems.load("CartPole-v1", "dqn").preset().num_envs == 8
+
+
+def test_presets_have_any_names():
+    recipes = {"dqn": {"slow": Recipe(DQNConfig(num_envs=3, hidden=(8,)), "slow"), "seed-optimized": Recipe(DQNConfig(), "other")}}
+    system = RLSystem("x", "", recipes, game="snake")
+    assert system.preset().num_envs == 3 and list(system.presets) == ["slow", "seed-optimized"]
+    config = config_from(system, {"num_envs": 5, "hidden": [4, 4]})
+    assert config == DQNConfig(num_envs=5, hidden=(4, 4))
+    with pytest.raises(UsageError, match="x with DQN has no preset 'fast'; its presets: slow, seed-optimized"):
+        system.preset("fast")
+    with pytest.raises(ValueError, match="recipes are by algorithm"):
+        RLSystem("x", "", {"sarsa": {}}, game="snake")
+
+
+@pytest.mark.parametrize("turbo", [True, False])
+@pytest.mark.parametrize("algorithm", ["dqn", "ppo"])
+def test_one_way_to_make_environments(turbo, algorithm):
+    system = systems.load("snake", algorithm)
+    config = dataclasses.replace(system.preset(), num_envs=3, size=6, features="grid", turbo=turbo, workers=0)
+    env = system.make_env(config)
+    assert env.num_envs == 3 and env.turbo == turbo and env.single_observation_space.shape == (6, 6, 3)
+    assert env.depth == (config.horizon + 1 if algorithm == "ppo" else 2)
+    assert system.make_env(config, 2).depth == 2  # to evaluate
+    env.close()
+
+
+def test_an_environment_of_gymnasium_has_its_kernel_where_there_is_one():
+    system = systems.load("CartPole-v1")
+    config = dataclasses.replace(system.preset(), num_envs=2, workers=0)
+    assert system.source(config).gym == "CartPole-v1"
+    assert system.source(dataclasses.replace(config, turbo=True)).game == "cartpole"
+    lunar = systems.load("Acrobot-v1")
+    with pytest.raises(ValueError, match="hotlap has no kernel of Acrobot-v1: leave out --turbo"):
+        lunar.make_env(dataclasses.replace(config, turbo=True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "snake", "--algo", "sac"], "snake is trained with dqn or ppo, not with --algo sac"),
+        (["train", "snake", "--preset", "best"], "snake with DQN has no preset 'best'; its presets: fast, seed"),
+        (["profile", "snake", "--algo", "ppo", "--preset", "seed"], "snake with PPO has no preset 'seed'; its presets: fast"),
+        (["compare", "snake --preset best", "snake"], "snake with DQN has no preset 'best'"),
+    ],
+)
+def test_what_a_system_does_not_have_is_one_clear_line(arguments, message, tmp_path):
+    result = run_cli(*arguments, cwd=tmp_path, code=2)
+    assert message in result.stderr and len(result.stderr.strip().splitlines()) == 1
