@@ -463,3 +463,9 @@ def test_a_broken_compiler_and_a_broken_cache_say_so(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(KernelError, match="cannot write the kernel cache"):
         engine.build(Snake.kernel, Snake().defines)
+
+
+def test_drawn_for_people():
+    env, _ = start([(1, 1), (1, 0)], (0, 3), size=4)
+    assert env.render().splitlines() == [". . . o", "# > . .", ". . . .", ". . . ."]
+    assert [env.describe_action(action) for action in range(3)] == ["straight", "left", "right"]

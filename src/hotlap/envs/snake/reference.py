@@ -13,6 +13,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.envs.picture import Picture, plain
 from hotlap.envs.rng import Rng
 
 Cell = tuple[int, int]
@@ -217,12 +218,23 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
             grid[:, :, 2] = 0  # a full board has no food
         return grid
 
+    # -- for people --
+
+    def draw(self) -> Picture:
+        """The board: the head points where the snake is heading."""
+        cells = {self.food: ("o", "bold red"), **dict.fromkeys(self.body, ("#", "green"))}
+        cells[self.body[0]] = ("^>v<"[self.heading], "bold green")
+        empty = (".", "dim")
+        return [
+            [pair for column in range(self.size) for pair in (cells.get((row, column), empty), (" ", ""))]
+            for row in range(self.size)
+        ]
+
     def render(self) -> str:
-        rows = [["."] * self.size for _ in range(self.size)]
-        rows[self.food[0]][self.food[1]] = "o"
-        for i, (row, column) in enumerate(self.body):
-            rows[row][column] = "^>v<"[self.heading] if i == 0 else "#"
-        return "\n".join(" ".join(row) for row in rows)
+        return plain(self.draw())
+
+    def describe_action(self, action: int) -> str:
+        return ("straight", "left", "right")[action]
 
     # -- saving and fixing the state --
 
