@@ -26,14 +26,14 @@ from hotlap.envs.vector import make_gym
 from hotlap.train import ppo
 
 SMALL = ppo.Config(total_steps=150_000)
-RECALL = ppo.Config(num_envs=32, horizon=32, minibatch=512, hidden=(32,), shared=True, learning_rate=3e-3, total_steps=150_000)
+RECALL = ppo.Config(num_envs=32, horizon=32, batch_size=512, hidden=(32,), shared=True, learning_rate=3e-3, total_steps=150_000)
 TASKS: dict[str, tuple[int, ppo.Config]] = {  # seeds, recipe
     "CartPole-v1": (5, ppo.Config(total_steps=200_000, gamma=0.98, entropy=0.01)),
     "Acrobot-v1": (3, replace(SMALL, normalize_obs=True, normalize_reward=True)),
     "Pendulum-v1": (
         3,
         ppo.Config(
-            total_steps=200_000, horizon=256, epochs=10, minibatch=128, gamma=0.9, normalize_obs=True, normalize_reward=True
+            total_steps=200_000, horizon=256, epochs=10, batch_size=128, gamma=0.9, normalize_obs=True, normalize_reward=True
         ),
     ),
     "LunarLander-v3": (
@@ -99,7 +99,7 @@ def theirs(task: str, config: ppo.Config) -> dict[str, Any]:
         env,
         learning_rate=lambda left: config.learning_rate * left,
         n_steps=config.horizon,
-        batch_size=config.minibatch,
+        batch_size=config.batch_size,
         n_epochs=config.epochs,
         gamma=config.gamma,
         gae_lambda=config.gae_lambda,

@@ -81,7 +81,7 @@ def contenders(how: str, envs: int, opened: ExitStack) -> dict[str, Any]:
 
 
 def training(async_factor: int, opened: ExitStack) -> Any:
-    config = ppo.Config(num_envs=WAITING, workers=8, async_factor=async_factor, horizon=16, minibatch=256, epochs=1)
+    config = ppo.Config(num_envs=WAITING, workers=8, async_factor=async_factor, horizon=16, batch_size=256, epochs=1)
     env = make_gym(partial(Slow, "varies"), WAITING, 0, config.workers, async_factor, config.horizon + 1)
     opened.callback(env.close)
     state, clock = ppo.start(config, env), StageClock(enabled=False)

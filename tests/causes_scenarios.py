@@ -304,7 +304,7 @@ SCENARIOS = {
     "system": {
         "shares": PPO,
         "counts": PPO_COUNTS,
-        "config": {"turbo": False, "num_envs": 64, "horizon": 64, "minibatch": 64, "hidden": [64, 64]},
+        "config": {"turbo": False, "num_envs": 64, "horizon": 64, "batch_size": 64, "hidden": [64, 64]},
         "cores": 4.0,
     },
 }

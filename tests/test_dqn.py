@@ -12,6 +12,7 @@ from hotlap import systems
 from hotlap.core.clock import StageClock
 from hotlap.core.errors import RecordError
 from hotlap.train import checkpoint, dqn
+from hotlap.train.encoders import Flatten, GridEncoder
 from hotlap.train.nets import QNet
 from hotlap.train.replay import Batch, Replay, SumTree
 
@@ -162,10 +163,10 @@ def test_td_error_by_hand(double, bootstrap):
 
 
 def test_dueling_heads_average_out():
-    net = QNet((11,), 3, (8,), dueling=True)
+    net = QNet(Flatten((11,)), 3, (8,), dueling=True)
     obs = torch.rand(5, 11)
     torch.testing.assert_close(net(obs).mean(dim=1, keepdim=True), net.value(net.trunk(net.encoder(obs))))
-    assert QNet((10, 10, 3), 3, (8,))(torch.zeros(2, 10, 10, 3, dtype=torch.uint8)).shape == (2, 3)
+    assert QNet(GridEncoder((10, 10, 3)), 3, (8,))(torch.zeros(2, 10, 10, 3, dtype=torch.uint8)).shape == (2, 3)
 
 
 # -- training --

@@ -197,7 +197,7 @@ def test_a_script_on_the_gpu(tmp_path):
 
 def ppo_on_gpu(**changes):
     config = dataclasses.replace(
-        ppo.Config(num_envs=16, turbo=True, horizon=16, minibatch=64, hidden=(32, 32), device="cuda", total_steps=10_000),
+        ppo.Config(num_envs=16, turbo=True, horizon=16, batch_size=64, hidden=(32, 32), device="cuda", total_steps=10_000),
         **changes,
     )
     env = hotlap.make_vec("cartpole", config.num_envs, seed=0)
@@ -252,7 +252,7 @@ def test_ppo_learns_alike_on_both_devices():
     scores = {}
     for device in ("cpu", "cuda"):
         config = ppo.Config(
-            num_envs=32, turbo=True, horizon=64, minibatch=512, total_steps=120_000, learning_rate=2e-3, device=device
+            num_envs=32, turbo=True, horizon=64, batch_size=512, total_steps=120_000, learning_rate=2e-3, device=device
         )
         env = hotlap.make_vec("cartpole", 32, seed=0)
         state, clock = ppo.start(config, env), StageClock()

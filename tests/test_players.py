@@ -15,7 +15,7 @@ from hotlap.train import ppo, rating, selfplay
 from hotlap.train.advantage import gae, gae_of_seats, seats_in_torch
 from hotlap.train.rollout import minibatches
 
-SMALL = ppo.Config(num_envs=6, horizon=12, minibatch=16, epochs=2, hidden=(16, 16), total_steps=10_000, workers=0)
+SMALL = ppo.Config(num_envs=6, horizon=12, batch_size=16, epochs=2, hidden=(16, 16), total_steps=10_000, workers=0)
 
 # -- advantages --
 
@@ -178,7 +178,7 @@ def test_past_policies_play_but_are_not_learned_from():
 
 
 def test_it_learns_to_win_and_is_rated():
-    config = replace(SMALL, num_envs=32, horizon=36, minibatch=128, total_steps=30_000, learning_rate=3e-3)
+    config = replace(SMALL, num_envs=32, horizon=36, batch_size=128, total_steps=30_000, learning_rate=3e-3)
     env = make_gym(Race, 32, seed=0, depth=37)
     state = ppo.start(config, env)
     before = ppo.evaluate(state, make_gym(Race, 60, seed=1), 3).rating
@@ -324,7 +324,7 @@ def test_an_agent_that_leaves_early_waits():
 def test_the_memory_of_a_waiting_agent_is_cleared(memory):
     from hotlap.envs.pettingzoo import SimultaneousEnv
 
-    config = replace(SMALL, num_envs=2, horizon=8, minibatch=32, memory=memory, learning_rate=0.0)
+    config = replace(SMALL, num_envs=2, horizon=8, batch_size=32, memory=memory, learning_rate=0.0)
     env = make_gym(lambda: SimultaneousEnv(Duel()), 2, seed=0, depth=9)
     state = ppo.start(config, env)
     ppo.collect(state, config, env, StageClock(), ppo.Metrics())
@@ -345,4 +345,4 @@ def test_the_memory_of_a_waiting_agent_is_cleared(memory):
 )
 def test_what_does_not_work_in_turn_based_games(changes, message):
     with pytest.raises(ValueError, match=message):
-        ppo.start(replace(SMALL, minibatch=24, **changes), make_gym(Race, 6))
+        ppo.start(replace(SMALL, batch_size=24, **changes), make_gym(Race, 6))

@@ -21,7 +21,9 @@ def test_the_first_algorithm_and_the_first_preset_are_the_defaults():
 
 
 def test_presets_have_any_names():
-    recipes = {"dqn": {"slow": Recipe(DQNConfig(num_envs=3, hidden=(8,)), "slow"), "seed-optimized": Recipe(DQNConfig(), "other")}}
+    recipes = {
+        "dqn": {"slow": Recipe(DQNConfig(num_envs=3, hidden=(8,)), "slow"), "seed-optimized": Recipe(DQNConfig(), "other")}
+    }
     system = RLSystem("x", "", recipes, game="snake")
     assert system.preset().num_envs == 3 and list(system.presets) == ["slow", "seed-optimized"]
     config = config_from(system, {"num_envs": 5, "hidden": [4, 4]})

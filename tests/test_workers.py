@@ -232,8 +232,9 @@ main()
 def train(tmp_path, trouble, *flags):
     script = tmp_path / "run.py"
     script.write_text(SCRIPT.format(folder=str(Path(__file__).parent), trouble=trouble))
-    command = [sys.executable, str(script), "train", "Trouble-v0", "--total-steps", "400", "--horizon", "2", "--minibatch", "8"]
-    command += ["--num-envs", "4", "--checkpoint-seconds", "0", "--evaluation-episodes", "2", "--out", "run", *flags]
+    command = [sys.executable, str(script), "train", "Trouble-v0", "--total-steps", "400", "--horizon", "2"]
+    command += ["--batch-size", "8", "--num-envs", "4", "--checkpoint-seconds", "0", "--evaluation-episodes", "2"]
+    command += ["--out", "run", *flags]
     return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -11,7 +11,7 @@ from hotlap.envs.vector import make_gym
 from hotlap.train import ppo
 
 steps, minibatch = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 256
-config = ppo.Config(total_steps=steps, minibatch=minibatch, anneal=False)
+config = ppo.Config(total_steps=steps, batch_size=minibatch, anneal=False)
 env = make_gym("CartPole-v1", config.num_envs, seed=config.seed, depth=config.horizon + 1)
 state = ppo.start(config, env)
 clock = StageClock(enabled=False)

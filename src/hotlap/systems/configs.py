@@ -13,6 +13,8 @@ from hotlap.record.run import load as load_run
 from hotlap.systems import is_known, load, names
 from hotlap.train.system import RLSystem
 
+_RENAMED = {"minibatch": "batch_size"}  # fields of configs, by the names that older records have
+
 
 def system(name: str, algorithm: str | None = None) -> RLSystem:
     """A system, or a Gymnasium environment, by name, with one of its algorithms."""
@@ -29,8 +31,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def config_from(system: RLSystem, values: Mapping[str, Any]) -> Any:
-    """A system's config from plain data, in which tuples are lists."""
-    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    """A system's config from plain data, in which tuples are lists; also as older versions named its fields."""
+    plain = {_RENAMED.get(name, name): tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     return system.config_type(**plain)
 
 
@@ -47,7 +49,8 @@ def saved_config(system: RLSystem, resume: str) -> Any:
         raise UsageError(f"{resume} is a {saved.verb} run of {saved.target}, not a training run of {system.name}")
     if (algorithm := saved.training.algorithm) and algorithm != system.algorithm:
         raise UsageError(f"{resume} was trained with {algorithm}: leave out --algo {system.algorithm.lower()}")
-    unknown = sorted(set(saved.config) - {field.name for field in dataclasses.fields(system.config_type)})
+    known = {field.name for field in dataclasses.fields(system.config_type)}
+    unknown = sorted({_RENAMED.get(name, name) for name in saved.config} - known)
     if unknown:
         raise UsageError(f"{resume} was made by another version of hotlap: unknown config fields {', '.join(unknown)}")
     return config_from(system, saved.config)

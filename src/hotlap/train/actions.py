@@ -6,10 +6,15 @@ small batches. `mask` is true where a discrete action is legal.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-import gymnasium
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from hotlap.envs.spec import Bound, EnvSpec
 
 _FEW = 1024  # elements, below which the number of operations dominates the cost
 _BELOW_ONE = 1 - 2**-22  # keeps a point below the last edge
@@ -21,6 +26,7 @@ class Discrete:
     """One choice, or several at once (multi-discrete): `sizes` has the number of actions of each."""
 
     sizes: tuple[int, ...]
+    env_shape: tuple[int, ...] = ()  # of a row's action, as the environment takes it
 
     @property
     def outputs(self) -> int:
@@ -31,6 +37,7 @@ class Discrete:
         return () if len(self.sizes) == 1 else (len(self.sizes),)
 
     dtype = torch.int64
+    deviations = 0
 
     def sample(self, logits: Tensor, generator: torch.Generator, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Actions [B] or [B, k] and their log-probabilities [B]."""
@@ -61,6 +68,11 @@ class Discrete:
         """The log-probabilities of `evaluate`, without the entropy."""
         return self._chosen(self._parts(logits, mask), action)
 
+    def to_env(self, action: Tensor) -> NDArray[Any]:
+        """As environments take them."""
+        host: NDArray[Any] = action.cpu().numpy()
+        return host.reshape(len(host), *self.env_shape)
+
     def _chosen(self, parts: list[Tensor], action: Tensor) -> Tensor:
         columns = action.unbind(-1) if self.shape else (action,)
         return _sum([log_prob.gather(-1, column[:, None])[:, 0] for log_prob, column in zip(parts, columns, strict=True)])
@@ -77,10 +89,17 @@ class Gaussian:
     """Continuous actions [B, k]: the network gives the means, then the log standard deviations."""
 
     size: int
+    env_shape: tuple[int, ...] = ()  # of a row's action, as the environment takes it
+    low: Bound = -math.inf
+    high: Bound = math.inf
 
     @property
     def outputs(self) -> int:
         return 2 * self.size
+
+    @property
+    def deviations(self) -> int:
+        return self.size
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -104,6 +123,15 @@ class Gaussian:
         z = (action - mean) * (-log_std).exp()
         return -(0.5 * z**2 + log_std + _LOG_SQRT_2PI).sum(-1), (log_std + 0.5 + _LOG_SQRT_2PI).sum(-1)
 
+    def to_env(self, action: Tensor) -> NDArray[Any]:
+        """As environments take them: within their bounds."""
+        host: NDArray[Any] = np.clip(action.cpu().numpy(), *self._bounds)
+        return host.reshape(len(host), *self.env_shape)
+
+    @cached_property
+    def _bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return np.asarray(self.low, np.float32), np.asarray(self.high, np.float32)
+
 
 Actions = Discrete | Gaussian
 
@@ -121,14 +149,8 @@ def _sum(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
 
 
-def actions_of(space: gymnasium.Space[object]) -> Actions:
-    """The action distribution of an action space."""
-    if isinstance(space, gymnasium.spaces.Discrete):
-        if space.start != 0:
-            raise ValueError("discrete actions must start at 0")
-        return Discrete((int(space.n),))
-    if isinstance(space, gymnasium.spaces.MultiDiscrete) and space.nvec.ndim == 1 and not space.start.any():
-        return Discrete(tuple(int(n) for n in space.nvec))
-    if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
-        return Gaussian(space.shape[0])
-    raise ValueError(f"PPO cannot act in {space}: it takes Discrete, MultiDiscrete and Box of one dimension")
+def actions_of(spec: EnvSpec) -> Actions:
+    """The action distribution of environments of this declaration."""
+    if spec.action_sizes:
+        return Discrete(spec.action_sizes, spec.action_shape)
+    return Gaussian(math.prod(spec.action_shape), spec.action_shape, spec.action_low, spec.action_high)

@@ -26,6 +26,8 @@ class Common:
     """Largest norm of the gradient."""
     hidden: tuple[int, ...] = (64, 64)
     """Units of the hidden layers."""
+    net: str = "auto"
+    """The network: auto (convolutions for boards and images, else dense layers), mlp (dense layers), or one of the system's."""
     device: str = "cpu"
     """Where to train: cpu, cuda or cuda:0."""
     torch_threads: int = 1
@@ -112,7 +114,7 @@ class PPOConfig(Common):
     """Vector steps per iteration."""
     epochs: int = 4
     """Passes over what was collected."""
-    minibatch: int = 256
+    batch_size: int = 256
     """Transitions per update; with a memory, whole sequences of `horizon` steps. A remainder is left out."""
     accumulate: int = 1
     """Parts in which a minibatch's gradient is computed, one after another, to save memory."""
@@ -166,7 +168,3 @@ class PPOConfig(Common):
     @property
     def iteration_steps(self) -> int:
         return self.horizon
-
-    @property
-    def batch_size(self) -> int:
-        return self.minibatch

@@ -10,6 +10,7 @@ apart; the target network is copied by updates, not by environment steps. Trunca
 observation; terminated ones do not bootstrap.
 """
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +23,12 @@ from torch import Tensor, nn
 from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
+from hotlap.envs.spec import EnvSpec
 from hotlap.train.checkpoint import part_of, tensors_of
 from hotlap.train.configs import DQNConfig, check
 from hotlap.train.evaluation import Played, play
 from hotlap.train.metrics import Metrics
-from hotlap.train.nets import QNet, pixel_scale
+from hotlap.train.nets import QNETS, QMaker, QNet, named
 from hotlap.train.replay import Batch, Replay
 
 Config = DQNConfig
@@ -59,14 +61,14 @@ def validate(config: Config) -> None:
     )
 
 
-def start(config: Config, env: Any) -> State:
+def start(config: Config, env: Any, nets: Mapping[str, QMaker] = QNETS) -> State:
     """Networks, optimizer, empty replay, environments reset."""
     validate(config)
     torch.set_num_threads(config.torch_threads)
     torch.manual_seed(config.seed)
     device = torch.device(config.device)
     space = env.single_observation_space
-    net, target = (make_net(config, env).to(device) for _ in range(2))
+    net, target = (make_net(config, env.env_spec, nets).to(device) for _ in range(2))
     target.load_state_dict(net.state_dict())
     # Seeds of their own for the environments: with seed + i, runs with neighbouring seeds would share most of them.
     obs, _ = env.reset(seed=np.random.SeedSequence(config.seed).generate_state(config.num_envs).tolist())
@@ -89,13 +91,13 @@ def start(config: Config, env: Any) -> State:
     )
 
 
-def make_net(config: Config, env: Any) -> QNet:
-    if not hasattr(env.single_action_space, "n"):
-        raise ValueError(f"DQN cannot act in {env.single_action_space}: it takes Discrete")
-    if env.env_spec.seats > 1 or env.env_spec.agents > 1:
+def make_net(config: Config, spec: EnvSpec, nets: Mapping[str, QMaker] = QNETS) -> QNet:
+    """The network that the config names, for environments of this declaration."""
+    if len(spec.action_sizes) != 1 or spec.action_shape:
+        raise ValueError(f"DQN cannot act in {spec.action_space}: it takes Discrete")
+    if spec.seats > 1 or spec.agents > 1:
         raise ValueError("DQN trains one agent, not several: use --algo ppo")
-    space = env.single_observation_space
-    return QNet(space.shape, int(env.single_action_space.n), config.hidden, config.dueling, pixel_scale(space))
+    return named(nets, config.net)(config, spec, spec.choices)
 
 
 def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metrics:

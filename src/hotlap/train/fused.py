@@ -16,7 +16,8 @@ from hotlap.train import lstm
 from hotlap.train.dense import FEW_ROWS, WIDEST, ActorKernel, Layer, actor_library, back_through, layers_of, run_layers
 from hotlap.train.fast import Lanes
 from hotlap.train.flat import gradient_views
-from hotlap.train.nets import Cell, Memory, Policy
+from hotlap.train.memory import Cell, Memory
+from hotlap.train.nets import Policy
 
 
 class FusedPolicy:
@@ -26,7 +27,7 @@ class FusedPolicy:
 
     @staticmethod
     def fits(net: Policy) -> bool:
-        return net.encoder is None and net.memory is None and net.log_std is None
+        return not net.encoder.learns and net.memory is None and net.log_std is None
 
     def __init__(self, net: Policy, gradient: Tensor) -> None:
         places = gradient_views(net, gradient)
@@ -85,7 +86,7 @@ class FusedRecurrent:
     @staticmethod
     def fits(net: Policy) -> bool:
         cells = isinstance(net.memory, Cell) and isinstance(net.memory.cell, nn.LSTMCell)
-        return cells and net.encoder is None and net.log_std is None and net.value.weight.device.type == "cpu"
+        return cells and not net.encoder.learns and net.log_std is None and net.value.weight.device.type == "cpu"
 
     def __init__(self, net: Policy, gradient: Tensor, lanes: Lanes) -> None:
         self._gradient, self._lanes = gradient, lanes

@@ -34,9 +34,9 @@ def join(config: Any) -> Any:
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return config
-    for name in ("num_envs", "minibatch"):
-        if not hasattr(config, name):
-            raise ValueError("only PPO trains in several processes")
+    if not hasattr(config, "horizon"):
+        raise ValueError("only PPO trains in several processes")
+    for name in ("num_envs", "batch_size"):
         if getattr(config, name) % count:
             raise ValueError(
                 f"{name.replace('_', '-')} must be a multiple of the {count} processes, not {getattr(config, name)}"
@@ -47,7 +47,7 @@ def join(config: Any) -> Any:
         torch.cuda.set_device(device)
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
-    return replace(config, num_envs=config.num_envs // count, minibatch=config.minibatch // count, device=device)
+    return replace(config, num_envs=config.num_envs // count, batch_size=config.batch_size // count, device=device)
 
 
 def leave() -> None:

@@ -12,7 +12,7 @@ truncated episode bootstraps from its true last observation, a terminated one do
 episode begins. Nothing in an update waits for the device.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,9 @@ from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.envs.buffers import StepBuffers
+from hotlap.envs.spec import EnvSpec
 from hotlap.train import parallel, rating, selfplay
-from hotlap.train.actions import Actions, Discrete, Gaussian, actions_of
+from hotlap.train.actions import Actions, Discrete, actions_of
 from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
 from hotlap.train.checkpoint import part_of, tensors_of
 from hotlap.train.configs import PPOConfig, check
@@ -35,8 +36,9 @@ from hotlap.train.evaluation import Played, play
 from hotlap.train.fast import keep_memory
 from hotlap.train.flat import Adam, flatten
 from hotlap.train.fused import FusedPolicy, FusedRecurrent, compute_by_hand, gradients
+from hotlap.train.memory import Memory
 from hotlap.train.metrics import Metrics
-from hotlap.train.nets import Memory, Policy, pixel_scale
+from hotlap.train.nets import NETS, Policy, PolicyMaker, named
 from hotlap.train.normalize import Moments
 from hotlap.train.rollout import Rollout, Rows, minibatches
 
@@ -72,7 +74,7 @@ def validate(config: Config) -> None:
     """Refuse a config that cannot work."""
     check(
         config,
-        ones=("horizon", "epochs", "minibatch", "accumulate", "async_factor", "context", "opponent_every"),
+        ones=("horizon", "epochs", "batch_size", "accumulate", "async_factor", "context", "opponent_every"),
         zeros=("clip", "value_clip", "value_weight", "entropy", "target_kl", "priority_alpha", "opponents"),
         fractions=("gae_lambda", "priority_beta", "opponent_share"),
         words={
@@ -86,9 +88,9 @@ def validate(config: Config) -> None:
             "async-factor does not work with normalize-obs and normalize-reward: they depend on which group comes first"
         )
     unit = config.horizon * config.accumulate if by_sequences(config) else config.accumulate
-    if config.minibatch % unit:
+    if config.batch_size % unit:
         what = "accumulate x horizon: whole sequences" if by_sequences(config) else "accumulate"
-        raise ValueError(f"minibatch must be a multiple of {unit} ({what}), not {config.minibatch}")
+        raise ValueError(f"batch-size must be a multiple of {unit} ({what}), not {config.batch_size}")
 
 
 def by_sequences(config: Config) -> bool:
@@ -99,35 +101,28 @@ def _check_game(config: Config, env: Any) -> None:
     """Refuse what these environments cannot be trained with."""
     if env.env_spec.seats > MAX_SEATS:
         raise ValueError(f"a game may have at most {MAX_SEATS} seats, not {env.env_spec.seats}")
-    columns = min(env.num_envs, config.minibatch // config.horizon)
+    columns = min(env.num_envs, config.batch_size // config.horizon)
     if by_sequences(config) and columns < config.accumulate:
         raise ValueError(f"{columns} sequences per minibatch cannot be split into {config.accumulate} parts (accumulate)")
+    if np.any(getattr(env.single_action_space, "start", 0)):
+        raise ValueError("discrete actions must start at 0")
+    if env.env_spec.obs_size and config.normalize_obs:
+        raise ValueError("normalize-obs does not work with sparse observations, which are zeros and ones")
     if env.env_spec.seats > 1:
-        actions = actions_of(env.single_action_space)
-        if not isinstance(actions, Discrete) or actions.shape:
+        if len(env.env_spec.action_sizes) != 1:
             raise ValueError(f"turn-based games need one discrete action, not {env.single_action_space}")
         for name in ("memory", "normalize_reward", "priority_alpha", "sequences"):
             if getattr(config, name) not in ("none", False, 0):
                 raise ValueError(f"{name.replace('_', '-')} does not work in turn-based games")
 
 
-def make_net(config: Config, env: Any) -> Policy:
-    actions = actions_of(env.single_action_space)
-    space = env.single_observation_space
-    return Policy(
-        space.shape,
-        actions.outputs,
-        config.hidden,
-        config.activation,
-        config.shared,
-        config.memory,
-        deviations=actions.size if isinstance(actions, Gaussian) else 0,
-        context=config.context,
-        scale=pixel_scale(space),
-    )
+def make_net(config: Config, spec: EnvSpec, nets: Mapping[str, PolicyMaker] = NETS) -> Policy:
+    """The network that the config names, for environments of this declaration."""
+    actions = actions_of(spec)
+    return named(nets, config.net)(config, spec, actions.outputs, actions.deviations)
 
 
-def start(config: Config, env: Any) -> State:
+def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> State:
     """Network, optimizer, empty rollout, environments reset."""
     validate(config)
     _check_game(config, env)
@@ -135,14 +130,14 @@ def start(config: Config, env: Any) -> State:
     keep_memory()
     torch.manual_seed(config.seed)
     device = torch.device(config.device)
-    actions = actions_of(env.single_action_space)
-    net = make_net(config, env).to(device)
+    actions = actions_of(env.env_spec)
+    net = make_net(config, env.env_spec, nets).to(device)
     flat = flatten(net)
     parallel.same(flat.data)
     env.reset(seed=_seeds([config.seed], env.num_envs))
     opponents = None
     if env.env_spec.seats > 1 and config.opponents:
-        other = make_net(config, env).to(device)
+        other = make_net(config, env.env_spec, nets).to(device)
         opponents = selfplay.Opponents(
             other, flatten(other), config.opponents, config.opponent_share, env.num_envs, env.env_spec.seats
         )
@@ -176,7 +171,7 @@ def _actor_kernel(by_hand: Any, env: Any, opponents: Any, config: Config) -> Act
         return None
     space = env.single_observation_space
     if config.normalize_obs or space.dtype.kind == "f":  # the rollout's observations are numbers to compute with
-        return by_hand.actor_kernel(max(rows.stop - rows.start for rows in env.groups), space.shape[0])
+        return by_hand.actor_kernel(max(rows.stop - rows.start for rows in env.groups), int(np.prod(space.shape)))
     return None
 
 
@@ -244,7 +239,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
             if times[group] < config.horizon:
                 with clock.stage(stages.ACT):
                     action = act(state, config, env.groups[group], times[group], state.generators[group], draws[group])
-                    env.send(group, _for_env(action, env))
+                    env.send(group, state.actions.to_env(action))
         with clock.stage(stepping):
             ready = env.receive()
         with clock.stage(stages.STORE):
@@ -282,12 +277,12 @@ def act(state: State, config: Config, rows: slice, t: int, generator: torch.Gene
     mask = None if rollout.mask is None else rollout.mask[t, rows]
     later = isinstance(state.by_hand, FusedPolicy)  # log-probabilities and values come at the end, for all steps at once
     if isinstance(state.by_hand, FusedPolicy):
-        output = state.by_hand.logits(_as_numbers(obs))
+        output = state.by_hand.logits(state.net.encoder(obs))
     else:
         memory = state.memory if all_rows else tuple(part[rows] for part in state.memory)
         with _cast(config):
             forward = state.by_hand.act if state.by_hand is not None else state.forward
-            seen = _as_numbers(obs) if state.by_hand is not None else obs
+            seen = state.net.encoder(obs) if state.by_hand is not None else obs
             output, rollout.value[t, rows], memory = forward(seen, memory)
         _remember(state, rows, memory)
     if state.opponents is not None and rollout.turns is not None:
@@ -318,7 +313,7 @@ def _evaluate_rollout(state: State, fused: FusedPolicy) -> None:
     some = max(1, fused.cached_rows // rows)
     for begin in range(0, steps + 1, some):
         seen = rollout.obs[begin : begin + some]
-        logits, value = fused.forward(_as_numbers(seen.flatten(0, 1)))
+        logits, value = fused.forward(state.net.encoder(seen.flatten(0, 1)))
         rollout.value[begin : begin + some] = value.view(-1, rows)
         acted = rollout.action[begin : begin + some].flatten()
         if len(acted):
@@ -352,18 +347,11 @@ def _cast(config: Config) -> Any:
     return torch.autocast(torch.device(config.device).type, torch.bfloat16, enabled=config.precision == "bfloat16")
 
 
-def _as_numbers(obs: Tensor) -> Tensor:
-    """Observations as a network that is computed by hand takes them; others convert them themselves."""
-    return obs if obs.is_floating_point() else obs.to(torch.float32)
-
-
-def _for_env(action: Tensor, env: Any) -> NDArray[Any]:
-    host: NDArray[Any] = action.cpu().numpy()
-    host = host.reshape(len(host), *env.single_action_space.shape)
-    if host.dtype.kind != "f":
-        return host
-    clipped: NDArray[Any] = np.clip(host, env.single_action_space.low, env.single_action_space.high)
-    return clipped
+def _encoded(net: Policy, batch: Rows) -> Tensor:
+    """Observations as a network that is computed by hand takes them."""
+    obs = batch["obs"]
+    encoded: Tensor = net.encoder(obs.flatten(0, 1)).view(*obs.shape[:2], -1) if "memory" in batch else net.encoder(obs)
+    return encoded
 
 
 def _store(state: State, config: Config, env: Any, group: int, t: int, metrics: Metrics) -> None:
@@ -502,7 +490,7 @@ def update(
         if state.by_hand is not None:
             with torch.no_grad():
                 with clock.stage(stages.LOSS):
-                    output, value = state.by_hand.on({**part, "obs": _as_numbers(part["obs"])})
+                    output, value = state.by_hand.on({**part, "obs": _encoded(state.net, part)})
                     to_logits, to_value, parts = gradients(config, part, output, value, entropy_weight, losses is not None)
                 with clock.stage(stages.BACKWARD):
                     state.by_hand.backward(to_logits, to_value)
@@ -575,6 +563,35 @@ def ppo_loss(
 # -- evaluation --
 
 
+@dataclass(frozen=True)
+class GreedyPolicy:
+    """The most probable actions. The memory of a policy that begins an episode is `()`."""
+
+    net: Policy
+    actions: Actions
+    obs_moments: Moments | None = None
+
+    @torch.inference_mode()
+    def __call__(self, obs: Tensor, mask: Tensor | None = None, memory: Memory = ()) -> tuple[Tensor, Memory]:
+        """Actions [batch, ...] and the new memory, from observations [batch, ...] as environments give them."""
+        obs = self.obs_moments.normalize(obs) if self.obs_moments is not None else obs
+        output, _, memory = self.net(obs, memory)
+        return self.actions.greedy(output, mask), memory
+
+
+def load_policy(
+    config: Config, spec: EnvSpec, nets: Mapping[str, PolicyMaker], arrays: dict[str, NDArray[Any]]
+) -> GreedyPolicy:
+    """The policy of a checkpoint's arrays, without environments around it, on the config's device."""
+    device = torch.device(config.device)
+    net = make_net(config, spec, nets).to(device)
+    net.load_state_dict(tensors_of(arrays, device, "net."))
+    moments = Moments(spec.obs_shape, device) if config.normalize_obs else None
+    if moments is not None:
+        moments.load(tensors_of(arrays, device, "obs_moments."))
+    return GreedyPolicy(net, actions_of(spec), moments)
+
+
 @torch.inference_mode()
 def evaluate(state: State, env: Any, seed: int) -> Played:
     """Play one greedy episode in each row of `env`; per episode: return, length and the game's own metrics.
@@ -582,12 +599,7 @@ def evaluate(state: State, env: Any, seed: int) -> Played:
     Turn-based games: against fixed bots, with a score for each and a rating.
     """
     device = state.rollout.obs.device
-
-    def best(seen: Tensor, mask: Tensor | None, memory: Memory = ()) -> tuple[Tensor, Memory]:
-        seen = state.obs_moments.normalize(seen) if state.obs_moments is not None else seen.to(state.rollout.obs.dtype)
-        output, _, memory = state.net(seen, memory)
-        return state.actions.greedy(output, mask), memory
-
+    best = GreedyPolicy(state.net, state.actions, state.obs_moments)
     if env.env_spec.seats > 1:
         policy = rating.as_bot(lambda seen, mask: best(seen, mask)[0], device)
         return rating.rate(env, seed, policy, rating.bots_of(getattr(env.game, "unwrapped", env.game)))
@@ -600,7 +612,7 @@ def evaluate(state: State, env: Any, seed: int) -> Played:
         mask = info.get("action_mask")
         mask = None if mask is None else torch.from_numpy(mask).to(device)
         action, memory = best(torch.from_numpy(obs).to(device), mask, memory)
-        return _for_env(action, env)
+        return state.actions.to_env(action)
 
     return play(env, seed, choose)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hotlap.train import fused, parallel
-from hotlap.train.nets import Memory
+from hotlap.train.memory import Memory
 
 Rows = dict[str, Any]  # tensors with a row per decision
 ByHand = fused.FusedPolicy | fused.FusedRecurrent | None
@@ -115,7 +115,7 @@ def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand
         valid = torch.from_numpy(np.flatnonzero(rollout.valid)).to(device)
         count = parallel.least(len(valid), device)
         order = valid[torch.randperm(len(valid), generator=generator, device=device)][:count]
-    size = min(count, config.minibatch) // config.accumulate * config.accumulate
+    size = min(count, config.batch_size) // config.accumulate * config.accumulate
     if not size:
         return
     shuffled = {name: part[order] for name, part in flat.items()}
@@ -140,7 +140,7 @@ def _of_sequences(
 ) -> Iterator[list[Rows]]:
     """Whole sequences of some rows of the vector; with `priority_alpha`, those with large advantages more often."""
     columns, device = rollout.advantage.shape[1], rollout.advantage.device
-    size = min(columns, config.minibatch // config.horizon) // config.accumulate * config.accumulate
+    size = min(columns, config.batch_size // config.horizon) // config.accumulate * config.accumulate
     step = _in_cache(size // config.accumulate, config.horizon, by_hand)
     order = torch.randperm(columns, generator=generator, device=device)
     probability = None
