@@ -246,7 +246,7 @@ def test_help_has_an_example(arguments, tmp_path):
         (
             ["trian"],
             "unknown verb 'trian' (did you mean 'train'?); verbs: systems, train, profile, compare, sweep, gate, diagnose, "
-            "investigate, report",
+            "investigate, report, replay, play",
         ),
         (["train", "snak"], "unknown target 'snak' (did you mean 'snake'?); targets: snake"),
         (["train"], "name a target first: hotlap train TARGET; targets: snake"),

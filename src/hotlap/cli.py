@@ -13,7 +13,7 @@ from hotlap.core.errors import HotlapError, UsageError
 from hotlap.core.text import one_line, printable
 from hotlap.core.version import __version__
 from hotlap.systems.configs import nearest
-from hotlap.verbs import compare, diagnose, flags, gate, investigate, profile, report, sweep, systems, train
+from hotlap.verbs import compare, diagnose, flags, gate, investigate, play, profile, replay, report, sweep, systems, train
 from hotlap.verbs.output import err, say
 
 VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
@@ -26,6 +26,8 @@ VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
     "diagnose": (diagnose.Diagnose, diagnose.diagnose),
     "investigate": (investigate.Investigate, investigate.investigate),
     "report": (report.Report, report.report),
+    "replay": (replay.Replay, replay.replay),
+    "play": (play.Play, play.play),
 }
 
 

@@ -112,7 +112,9 @@ def _setting(text: str, knob: str, value: str) -> list[str]:
     if parsing.is_script(words):
         return [] if value in OFF else [flag] if value in ON else [flag, value]
     fields = {f.name: getattr(_preset(words), f.name) for f in dataclasses.fields(_preset(words))}
-    name = {"net": "hidden"}.get(knob.strip("-").replace("-", "_"), knob.strip("-").replace("-", "_"))
+    name = knob.strip("-").replace("-", "_")
+    if name == "net" and value[0].isdigit():  # 64x64: the units of the layers, rather than a network by its name
+        name = "hidden"
     if name == "preset":
         return ["--preset", value]
     if name not in fields:

@@ -36,7 +36,8 @@ class RLSystem:
     gym: str = ""  # a Gymnasium or PettingZoo environment, stepped where the kernel is not
     options: tuple[str, ...] = ()  # fields of the config that are options of the game
     score: str = "return"  # the metric of an episode that says how well it was played
-    nets: Mapping[str, str] = field(default_factory=dict)  # name -> "module:function" that makes it, as in `train.nets`
+    nets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # algorithm -> name of a network of its own -> the
+    # "module:function" that makes it, like those in `train/nets.py`
     algorithm: str = ""  # in capitals, as people write it
 
     def __post_init__(self) -> None:
@@ -84,7 +85,7 @@ class RLSystem:
     @property
     def net_names(self) -> tuple[str, ...]:
         """What --net can be."""
-        return (*NET_NAMES, *self.nets)
+        return (*NET_NAMES, *self.nets.get(self.algorithm.lower(), {}))
 
     @cached_property
     def trainer(self) -> Any:
@@ -92,8 +93,8 @@ class RLSystem:
         return import_module(TRAINERS[self.algorithm.lower()])
 
     def net_makers(self) -> dict[str, Callable[..., Any]]:
-        """The networks of this system's own."""
-        return {name: resolve_name(maker) for name, maker in self.nets.items()}
+        """What makes each of its own networks. Imports torch."""
+        return {name: resolve_name(maker) for name, maker in self.nets.get(self.algorithm.lower(), {}).items()}
 
     def start(self, config: Any, env: Any) -> Any:
         """The trainer's state before its first iteration."""

@@ -144,6 +144,11 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
     def metrics(self) -> tuple[float, ...]:
         return (self.score,)
 
+    def action_of_key(self, key: str) -> int:
+        """The action that steers up, right, down or left; straight on if there is no key, or it would turn around."""
+        turn = ("up", "right", "down", "left").index(key) - self.heading if key else 0
+        return {1: RIGHT, 3: LEFT}.get(turn % 4, STRAIGHT)
+
     # -- rules --
 
     def _centre(self) -> list[Cell]:

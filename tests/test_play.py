@@ -1,0 +1,83 @@
+"""`hotlap play` at a pipe and at a terminal, driven through its input."""
+
+import io
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hotlap.verbs.keyboard import key_of
+from tests.cli import run_cli
+
+
+def played(monkeypatch, cwd, typed, *arguments, code=0):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    return run_cli("play", *arguments, cwd=cwd, code=code)
+
+
+def test_snake_by_lines(monkeypatch, tmp_path):
+    """From the centre up to the wall: five free cells, then death."""
+    result = played(monkeypatch, tmp_path, "w\n\nx\n\n\n\n\nd\n", "snake", "--seed", "2", "--json")
+    outcome = json.loads(result.stdout)
+    assert outcome["over"] and outcome["seed"] == 2 and outcome["against"] is None
+    assert outcome["actions"] == [1, 0, 0, 0, 0, 0]  # left of heading right is up; then straight
+    assert outcome["returns"][0] < 0.0  # a step towards food is worth little, death -10
+    assert "type W, A, S or D, not 'x'" in result.stderr and "^" in result.stderr and "Over after 6 steps" in result.stderr
+
+
+def test_it_can_be_left(monkeypatch, tmp_path):
+    for typed in ("q\n", "", "wdq\n"):
+        result = played(monkeypatch, tmp_path, typed, "snake", "--seed", "1")
+        assert "Left after" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["CartPole-v1"], "CartPole-v1 cannot be played at the keyboard; these can: snake"),
+        (["snake", "--against", "random"], "snake has one seat: leave out --against and --seat"),
+        (["snake", "--fps", "0"], "--fps must be above 0, not 0"),
+        (["snake", "--seed", "-1"], "--seed must be at least 0, not -1"),
+        (["chess"], "unknown target 'chess'"),
+    ],
+)
+def test_what_cannot_be_played_is_one_clear_line(monkeypatch, tmp_path, arguments, message):
+    result = played(monkeypatch, tmp_path, "", *arguments, code=2)
+    assert message in result.stderr and len(result.stderr.strip().splitlines()) == 1
+
+
+def test_keys():
+    assert [key_of(text) for text in ("\x1b[A", "\x1bOB", "C", "d", "W", "wd", "x", "", "\x1b[Cq")] == [
+        *("up", "down", "", "right", "up", "right", "", "", "quit"),
+    ]
+
+
+def test_ctrl_c_at_a_terminal_leaves_it_as_it_was(tmp_path):
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "hotlap", "play", "snake", "--seed", "1", "--fps", "50"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen(
+        command, stdin=child, stdout=child, stderr=child, cwd=tmp_path, env=environment, start_new_session=True
+    ) as process:
+        seen = _until(parent, b"steer")
+        os.write(parent, b"\x1b[A")  # up: it starts, and goes on by itself
+        seen += _until(parent, b"^", seconds=20)
+        process.send_signal(2)
+        seen += _until(parent, b"interrupted", seconds=20)
+        assert process.wait(20) in (0, 130)  # 0: it hit the wall first
+    os.close(child)
+    os.close(parent)
+
+
+def _until(terminal, text, seconds=60):
+    seen, until = b"", time.monotonic() + seconds
+    while text not in seen and b"Over after" not in seen and time.monotonic() < until:
+        if select.select([terminal], [], [], 0.5)[0]:
+            seen += os.read(terminal, 4096)
+    assert text in seen or b"Over after" in seen, seen
+    return seen
