@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -15,7 +14,6 @@ import hotlap
 from hotlap import systems
 from hotlap.core import machine, stages
 from hotlap.core.clock import StageClock
-from hotlap.envs.snake.reference import FEATURES, Snake
 from hotlap.launch.options import ProfileOptions as Options
 from hotlap.launch.system import profile
 from hotlap.record import codec
@@ -118,24 +116,6 @@ def test_training_on_the_gpu_learns_resumes_and_is_measured(tmp_path):
     assert doc["gpu_timing"].startswith("cuda events")
     assert sum(row["share"] for row in doc["stages"].values()) == pytest.approx(1, abs=0.005)
     assert doc["modules"][0]["backward"] > 0
-
-
-@pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
-@pytest.mark.parametrize("features", FEATURES)
-def test_the_kernel_header_compiles_for_cuda(features, tmp_path):
-    game = Snake(features=features)
-    source = tmp_path / "kernel.cu"
-    source.write_text(
-        f'#include "{game.kernel}"\n'
-        "__global__ void run(Env *envs, const Action *actions, Step *steps, Obs *obs) {\n"
-        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "  env_seed(envs + i, i);\n  env_restart(envs + i);\n  steps[i] = env_step(envs + i, actions[i]);\n"
-        "  env_observe(envs + i, obs + i * OBS_LEN);\n}\n"
-    )
-    macros = [f"-D{name}={value!r}" for name, value in game.defines.items()]
-    command = ["nvcc", *macros, "-ptx", str(source), "-o", str(tmp_path / "kernel.ptx")]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
 
 
 SCRIPT = """

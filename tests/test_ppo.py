@@ -1,4 +1,4 @@
-"""PPO: known answers, the memory of recurrent networks, exact resume, and CartPole against Gymnasium's."""
+"""PPO: known answers, the memory of recurrent networks, exact resume."""
 
 import json
 import subprocess
@@ -616,56 +616,6 @@ def test_moments_against_numpy():
     np.testing.assert_allclose(moments.mean.numpy(), data.mean(0))
     np.testing.assert_allclose(moments.variance.numpy(), data.var(0))
     assert abs(float(moments.normalize(torch.from_numpy(data)).mean())) < 1e-6
-
-
-# -- CartPole --
-
-
-def test_the_kernel_equals_the_reference():
-    fast, slow = (hotlap.make_vec("cartpole", 16, turbo=turbo, seed=3) for turbo in (True, False))
-    rng = np.random.default_rng(0)
-    np.testing.assert_array_equal(fast.reset(seed=3)[0], slow.reset(seed=3)[0])
-    ended = 0
-    for _ in range(3_000):
-        action = rng.integers(0, 2, 16)
-        one, other = fast.step(action), slow.step(action)
-        for a, b in zip(one[:4], other[:4], strict=True):
-            np.testing.assert_array_equal(a, b)
-        if one[4]:
-            rows = one[4]["_final_obs"]
-            ended += rows.sum()
-            np.testing.assert_array_equal(one[4]["final_obs"][rows], other[4]["final_obs"][rows])
-            for name in ("return", "length"):
-                np.testing.assert_array_equal(one[4]["final_info"][name][rows], other[4]["final_info"][name][rows])
-    assert ended > 500
-
-
-def test_in_lock_step_with_gymnasium():
-    rng = np.random.default_rng(0)
-    theirs = gymnasium.make("CartPole-v1")
-    ours = hotlap.make_vec("cartpole", 1, seed=0)
-    for _ in range(200):
-        theirs.reset(seed=int(rng.integers(1 << 30)))
-        ours.reset(options={"state": theirs.unwrapped.state})
-        for _ in range(600):
-            # Balance clumsily, so that some episodes are long and some reach the end of time.
-            angle = theirs.unwrapped.state[2] + 0.5 * theirs.unwrapped.state[3]
-            action = int(angle > 0) if rng.random() < 0.97 else int(rng.integers(2))
-            obs, reward, terminated, truncated, _ = theirs.step(action)
-            _, our_reward, our_terminated, our_truncated, info = ours.step(np.array([action]))
-            assert (reward, terminated, truncated) == (our_reward[0], our_terminated[0], our_truncated[0])
-            last = info["final_obs"][0] if info else ours.rings["obs"][ours._slot[0], 0]
-            np.testing.assert_allclose(last, obs, rtol=1e-5, atol=1e-6)
-            if terminated or truncated:
-                break
-        assert terminated or truncated
-
-
-def test_bad_starts():
-    env = hotlap.make_vec("cartpole", 2)
-    for state in ((1, 2), "abcd", (0, 0, 0, float("nan"))):
-        with pytest.raises(ValueError, match="four numbers"):
-            env.reset(options={"state": state})
 
 
 # -- training --

@@ -453,16 +453,18 @@ def test_a_machine_without_a_compiler_gets_a_clear_message(tmp_path):
 
 def test_a_broken_compiler_and_a_broken_cache_say_so(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(KernelError, match=r"could not compile snake/kernel\.h"):
-        engine.build(Snake.kernel, {"SIZE": 10})
-    library = engine.build(Snake.kernel, Snake().defines)
+    broken = Snake()
+    with monkeypatch.context() as patch, pytest.raises(KernelError, match=r"could not compile snake/kernel\.h"):
+        patch.setattr(Snake, "defines", {"SIZE": 10})
+        engine.build(broken)
+    library = engine.build(Snake())
     library.write_bytes(b"not a library")
     with pytest.raises(KernelError, match="delete it to build it again"):
         engine.load(library)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(KernelError, match="cannot write the kernel cache"):
-        engine.build(Snake.kernel, Snake().defines)
+        engine.build(Snake())
 
 
 def test_drawn_for_people():

@@ -50,15 +50,19 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def build(path: Path, what: str, cc: list[str], arguments: list[str]) -> None:
-    """Compile a library, unless it is there. `what` names it for people."""
+def build(path: Path, what: str, cc: list[str], arguments: list[str], headers: dict[str, str] | None = None) -> None:
+    """Compile a library, unless it is there. `what` names it for people; `headers` are made for it and can be included."""
     if path.exists():
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             built = Path(folder) / path.name
-            result = subprocess.run([*cc, *arguments, "-o", str(built)], capture_output=True, text=True, check=False)
+            for name, text in (headers or {}).items():
+                (Path(folder) / name).write_text(text)
+            result = subprocess.run(
+                [*cc, f"-I{folder}", *arguments, "-o", str(built)], capture_output=True, text=True, check=False
+            )
             if result.returncode:
                 raise KernelError(f"{shlex.join(cc)} could not compile {what}:\n{result.stderr.strip()}")
             built.replace(path)  # atomic: two processes may build at once

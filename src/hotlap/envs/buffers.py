@@ -20,7 +20,7 @@ ALIGNMENT = 64  # bytes: a cache line, so that workers do not write into each ot
 class StepBuffers:
     """The results of a step, a row per environment or agent. `final_*` and `episode_*` are valid where an episode ended.
 
-    The first eight are what kernels fill, in the order of engine.c. `seat` says who acts next, `rewards` has one for each seat;
+    In the order of engine.h's struct Batch. `seat` says who acts next, `rewards` has one for each seat;
     `active` is false for an agent that waits for the others to end their episode.
     """
 

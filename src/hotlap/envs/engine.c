@@ -1,53 +1,16 @@
-/* Steps a batch of environments of one kernel. Compiled once per game and options; KERNEL is the path of its header.
- *
- * A kernel provides: types Env (with fields steps and episode_return), Obs and Action; OBS_LEN, NUM_ACTIONS, NUM_METRICS;
- * env_seed, env_restart, env_load, env_step, env_observe, env_metrics. Environments are independent, so any split over
- * threads gives the same bits.
- */
+/* Steps a batch of environments of one kernel on the CPU. Compiled once per game and options: see engine.py. */
 #include <pthread.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include KERNEL
+#include "engine.h"
 
-/* The environments, their actions and one set of output arrays; laid out by engine.py. Rows of final_obs and episode_* are
- * written only where an episode ended. */
-typedef struct {
-    int64_t count;
-    Env *envs;
-    const Action *actions;
-    Obs *obs;
-    float *reward;
-    uint8_t *terminated, *truncated;
-    Obs *final_obs;
-    double *episode_return;
-    int64_t *episode_length;
-    float *episode_metrics;
-} Batch;
-
-size_t hotlap_state_size(void) { return sizeof(Env); }
+size_t hotlap_state_size(void) { return sizeof(Episode); }
 
 static int64_t step_range(const Batch *batch, int64_t begin, int64_t end) {
     const Batch to = *batch; /* a local copy, so that writes of bytes cannot be thought to change the pointers */
     int64_t finished = 0;
-    for (int64_t i = begin; i < end; i++) {
-        Env *env = to.envs + i;
-        Step step = env_step(env, to.actions[i]);
-        to.reward[i] = step.reward;
-        to.terminated[i] = step.terminated;
-        to.truncated[i] = step.truncated;
-        if (step.terminated | step.truncated) {
-            finished++;
-            env_observe(env, to.final_obs + i * OBS_LEN);
-            to.episode_return[i] = env->episode_return;
-            to.episode_length[i] = env->steps;
-            env_metrics(env, to.episode_metrics + i * NUM_METRICS);
-            env_restart(env);
-        }
-        env_observe(env, to.obs + i * OBS_LEN);
-    }
+    for (int64_t i = begin; i < end; i++) finished += step_environment(&to, i);
     return finished;
 }
 
@@ -134,22 +97,19 @@ Pool *hotlap_pool_new(int threads) {
 
 /* -- entry points -- */
 
-void hotlap_reset(const Batch *batch, const uint64_t *seeds, const int32_t *start, int start_length) {
+/* `seeds`: one per row, of which an environment takes its first; NULL: go on with the numbers it has. `starts`: the fixed starts
+ * one after another, that of environment i from `bounds[i]` to `bounds[i + 1]`; NULL: random starts. */
+void hotlap_reset(const Batch *batch, const uint64_t *seeds, const int32_t *starts, const int64_t *bounds) {
     for (int64_t i = 0; i < batch->count; i++) {
-        Env *env = batch->envs + i;
-        if (seeds) env_seed(env, seeds[i]);
-        if (start)
-            env_load(env, start, start_length);
-        else
-            env_restart(env);
-        env_observe(env, batch->obs + i * OBS_LEN);
+        const int32_t *start = starts ? starts + bounds[i] : NULL;
+        reset_environment(batch, i, seeds ? seeds + i * AGENTS : NULL, start, starts ? (int)(bounds[i + 1] - bounds[i]) : 0);
     }
 }
 
-/* Returns how many episodes ended, or -1 - i if action i is out of range (then nothing was stepped). */
+/* Returns how many episodes ended, or -1 - row if an action of that row is out of range or illegal (then nothing was stepped). */
 int64_t hotlap_step(const Batch *batch, Pool *pool) {
-    for (int64_t i = 0; i < batch->count; i++)
-        if ((uint64_t)batch->actions[i] >= NUM_ACTIONS) return -1 - i;
+    for (int64_t row = 0; row < batch->count * AGENTS; row++)
+        if (!actions_fit(batch, row)) return -1 - row;
     if (!pool) return step_range(batch, 0, batch->count);
     pthread_mutex_lock(&pool->lock);
     pool->batch = batch;

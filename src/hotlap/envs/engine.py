@@ -1,12 +1,13 @@
 """Builds, loads and steps the C kernel of any game.
 
-A kernel is compiled once per (source, options, compiler, CPU) and kept under the user's cache folder by the hash of
-those. The game's constants and options reach it as macros, so the compiler sees a fixed board and feature set.
+A kernel is compiled once per (source, declaration, compiler, CPU) and kept under the user's cache folder by the hash of
+those. The game's declaration and constants reach it as C text (declare.py), so the compiler sees a fixed board and feature set.
 """
 
 import ctypes
 import os
 import weakref
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -18,32 +19,34 @@ from numpy.typing import NDArray
 from hotlap.core import native
 from hotlap.core.errors import KernelError
 from hotlap.envs.buffers import StepBuffers
+from hotlap.envs.declare import check_tables, declaration
 from hotlap.envs.serial import InProcess
+from hotlap.envs.spec import EnvSpec
+from hotlap.envs.start import Start
 
-ENGINE = Path(__file__).with_name("engine.c")
+ENVS = Path(__file__).parent
 # No contraction into fused multiply-adds: the kernel must round like the Python reference.
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared", "-pthread")
-FILLED = [field.name for field in fields(StepBuffers)][:8]  # what engine.c's struct Batch has pointers to, in its order
+TABLE = "table."  # before the names of tables in a saved state
+FILLED = [field.name for field in fields(StepBuffers)]  # in the order of engine.h's struct Batch
 
 
-def identity(kernel: Path, defines: dict[str, int | float]) -> str:
-    """Names a kernel by its source and options: equal names have equal states and rules."""
-    sources = [ENGINE, kernel, *sorted(kernel.parent.parent.glob("*.h"))]
-    return f"{kernel.parent.name}-{native.digest(*(path.read_text() for path in sources), *_macros(defines))}"
+def identity(game: Any) -> str:
+    """Names a kernel by its source and declaration: equal names have equal states and rules."""
+    sources = [ENVS / "engine.c", *sorted(ENVS.glob("*.h")), *sorted(game.kernel.parent.glob("*.h"))]
+    text = declaration(EnvSpec.of(game), game.defines)
+    return f"{game.kernel.parent.name}-{native.digest(*(path.read_text() for path in sources), text)}"
 
 
-def _macros(defines: dict[str, int | float]) -> list[str]:
-    return [f"-D{name}={value!r}" for name, value in sorted(defines.items())]
-
-
-def build(kernel: Path, defines: dict[str, int | float]) -> Path:
-    """Compile a kernel header into a shared library, or find it in the cache."""
+def build(game: Any) -> Path:
+    """Compile a game's kernel into a shared library, or find it in the cache."""
     cc = native.compiler()
     if cc is None:
         raise KernelError(f"{native.NO_COMPILER}, or use turbo=False for the Python reference")
-    library = native.library(identity(kernel, defines), *FLAGS, native.compiler_version(cc), native.cpu())
-    arguments = [*FLAGS, *_macros(defines), f'-DKERNEL="{kernel.resolve()}"', str(ENGINE), "-lm"]
-    native.build(library, f"{kernel.parent.name}/kernel.h", cc, arguments)
+    library = native.library(identity(game), *FLAGS, native.compiler_version(cc), native.cpu())
+    arguments = [*FLAGS, "-include", "declaration.h", f'-DKERNEL="{game.kernel.resolve()}"', str(ENVS / "engine.c")]
+    headers = {"declaration.h": declaration(EnvSpec.of(game), game.defines)}
+    native.build(library, f"{game.kernel.parent.name}/kernel.h", cc, arguments, headers)
     return library
 
 
@@ -51,48 +54,97 @@ def build(kernel: Path, defines: dict[str, int | float]) -> Path:
 def load(library: Path) -> ctypes.CDLL:
     """Open a built library and declare its entry points."""
     try:
-        native_library = ctypes.CDLL(str(library))
+        opened = ctypes.CDLL(str(library))
     except OSError as error:
         raise KernelError(f"cannot load {library} ({error}); delete it to build it again") from error
     pointer = ctypes.c_void_p
-    native_library.hotlap_state_size.restype = ctypes.c_size_t
-    native_library.hotlap_pool_new.argtypes, native_library.hotlap_pool_new.restype = [ctypes.c_int], pointer
-    native_library.hotlap_pool_free.argtypes, native_library.hotlap_pool_free.restype = [pointer], None
-    native_library.hotlap_reset.argtypes, native_library.hotlap_reset.restype = [pointer, pointer, pointer, ctypes.c_int], None
-    native_library.hotlap_step.argtypes, native_library.hotlap_step.restype = [pointer, pointer], ctypes.c_int64
-    return native_library
+    opened.hotlap_state_size.restype = ctypes.c_size_t
+    opened.hotlap_pool_new.argtypes, opened.hotlap_pool_new.restype = [ctypes.c_int], pointer
+    opened.hotlap_pool_free.argtypes, opened.hotlap_pool_free.restype = [pointer], None
+    opened.hotlap_reset.argtypes, opened.hotlap_reset.restype = [pointer, pointer, pointer, pointer], None
+    opened.hotlap_step.argtypes, opened.hotlap_step.restype = [pointer, pointer], ctypes.c_int64
+    return opened
+
+
+class KernelTables:
+    """The tables of all environments: one copy each, until a start gives one environment another."""
+
+    def __init__(self, game: Any, num_envs: int) -> None:
+        self._spec, self._num_envs = EnvSpec.of(game), num_envs
+        tables = check_tables(self._spec, game.tables()) if self._spec.tables else {}
+        self.arrays = {table.name: np.array(tables[table.name])[None] for table in self._spec.tables}  # [1 or num_envs, ...]
+
+    def replace(self, starts: Sequence[Start]) -> bool:
+        """Take the tables of new starts; whether any array has moved."""
+        for i, start in enumerate(starts):
+            for name, table in check_tables(self._spec, dict(start.tables), all_of_them=False).items():
+                shared = len(self.arrays[name]) < self._num_envs
+                if shared and not np.array_equal(self.arrays[name][0], table):
+                    self.arrays[name] = np.repeat(self.arrays[name], self._num_envs, 0)
+                    shared = False
+                if not shared:
+                    self.arrays[name][i] = table
+        return any(start.tables for start in starts)
+
+    def load(self, saved: dict[str, NDArray[Any]]) -> None:
+        """Take saved arrays."""
+        for table in self._spec.tables:
+            array = saved[table.name]
+            if array.dtype.str != table.dtype or array.shape[1:] != table.shape or len(array) not in (1, self._num_envs):
+                raise ValueError(f"the saved table {table.name} does not fit")
+            self.arrays[table.name] = np.array(array)
+
+    def pointers(self) -> list[int]:
+        """Fields `tables` and `strides` of engine.h's struct Batch."""
+        arrays = self.arrays.values()
+        strides = [array[0].size if len(array) == self._num_envs else 0 for array in arrays]
+        return [array.ctypes.data for array in arrays] + ([] if arrays else [0]) + strides + [0]
 
 
 class NativeEngine(InProcess):
     """A batch of environments that live in one block of memory and are stepped by the game's kernel."""
 
     def __init__(self, game: Any, actions: NDArray[Any], threads: int, buffers: tuple[StepBuffers, ...]) -> None:
+        spec = EnvSpec.of(game)
         self.num_rows = len(actions)
-        self._native = load(build(game.kernel, game.defines))
-        self.identity = identity(game.kernel, game.defines)
-        self._states = np.zeros((len(actions), self._native.hotlap_state_size()), np.uint8)
-        # engine.c's struct Batch, once per slot: the count, then a pointer to each array.
-        self._batches = [
-            (ctypes.c_int64 * (3 + len(FILLED)))(
-                len(actions), self._states.ctypes.data, actions.ctypes.data, *(getattr(out, n).ctypes.data for n in FILLED)
-            )
-            for out in buffers
-        ]
-        self._addresses = [ctypes.addressof(batch) for batch in self._batches]
-        self._threads = min(threads, len(actions))
+        self.masked = spec.masked
+        self.tables = KernelTables(game, len(actions) // spec.agents)
+        self._native = load(build(game))
+        self.identity = identity(game)
+        self._num_envs = len(actions) // spec.agents
+        self._states = np.zeros((self._num_envs, self._native.hotlap_state_size()), np.uint8)
+        self._actions, self._buffers = actions, buffers
+        self._lay_out()
+        self._threads = min(threads, self._num_envs)
         self._pool: int | None = None
         self._pool_owner = 0
 
-    def reset(self, seeds: NDArray[np.uint64] | None, start: NDArray[np.int32] | None, slot: int) -> None:
+    def _lay_out(self) -> None:
+        """engine.h's struct Batch, once per slot."""
+        inputs = [self._num_envs, self._states.ctypes.data, self._actions.ctypes.data]
+        tables = self.tables.pointers()
+        self._batches = []
+        for slot, out in enumerate(self._buffers):
+            before = self._buffers[slot - 1]
+            pointers = [*inputs, before.mask.ctypes.data, before.active.ctypes.data, *tables]
+            pointers += [getattr(out, name).ctypes.data for name in FILLED]
+            self._batches.append((ctypes.c_int64 * len(pointers))(*pointers))
+        self._addresses = [ctypes.addressof(batch) for batch in self._batches]
+
+    def reset(self, seeds: NDArray[np.uint64] | None, starts: Sequence[Start] | None, slot: int) -> None:
+        if starts and self.tables.replace(starts):
+            self._lay_out()
+        numbers = np.concatenate([start.numbers for start in starts]).astype(np.int32) if starts else np.zeros(0, np.int32)
+        bounds = np.cumsum([0, *(len(start.numbers) for start in starts or [])], dtype=np.int64)
         self._native.hotlap_reset(
             self._addresses[slot],
             None if seeds is None else seeds.ctypes.data,
-            None if start is None else start.ctypes.data,
-            0 if start is None else len(start),
+            numbers.ctypes.data if starts else None,
+            bounds.ctypes.data,
         )
 
     def step(self, slot: int) -> int:
-        """Step all environments into buffer `slot`; how many episodes ended, or -1 - i if action i is out of range."""
+        """Step all environments into buffer `slot`; how many episodes ended, or -1 - row if its action is wrong."""
         if self._threads > 1 and self._pool_owner != os.getpid():  # threads do not survive a fork
             self._pool = self._native.hotlap_pool_new(self._threads)
             if self._pool is None:
@@ -101,11 +153,15 @@ class NativeEngine(InProcess):
             self._free_pool = weakref.finalize(self, _free_pool, self._native, self._pool, self._pool_owner)
         return self._native.hotlap_step(self._addresses[slot], self._pool)  # type: ignore[no-any-return]
 
-    def state(self) -> NDArray[Any]:
-        return self._states.copy()
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {"envs": self._states.copy(), **{TABLE + name: array.copy() for name, array in self.tables.arrays.items()}}
 
-    def load_state(self, state: NDArray[Any]) -> None:
-        self._states[...] = state
+    def load_state(self, state: dict[str, NDArray[Any]]) -> None:
+        if state["envs"].shape != self._states.shape:
+            raise ValueError(f"the saved environments do not fit {self.identity}")
+        self.tables.load({name: state[f"{TABLE}{name}"] for name in self.tables.arrays})
+        self._states[...] = state["envs"]
+        self._lay_out()
 
     def close(self) -> None:
         if self._pool is not None:

@@ -1,10 +1,11 @@
-"""Environments in Python, stepped one after another: any Gymnasium environment, a game's reference, simultaneous agents.
+"""Environments in Python, stepped one after another: any Gymnasium environment, or simultaneous agents.
 
 An engine has one or more groups of rows that step apart from each other: `start(group, slot)` begins a step of a group,
 `wait()` gives the groups whose steps are over. In this process there is one group, and `wait` does the work.
 """
 
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from hotlap.core.errors import EnvFailed
 from hotlap.envs.buffers import StepBuffers
+from hotlap.envs.spec import EnvSpec
+from hotlap.envs.start import Options
 
 
 class InProcess:
@@ -62,12 +65,14 @@ class SerialEngine(InProcess):
         self._turn_based = bool(buffers[0].seat.size)
         self._seat_returns = np.zeros_like(buffers[0].episode_returns)
 
-    def reset(self, seeds: NDArray[np.uint64] | None, start: Any, slot: int) -> None:
+    def reset(self, seeds: NDArray[np.uint64] | None, starts: Sequence[Options] | None, slot: int) -> None:
+        """Begin new episodes; `starts` are the options of each environment."""
         out = self._buffers[slot]
         try:
             for i, env in enumerate(self.envs):
                 self.at[0] = i
-                out.obs[i], info = env.reset(seed=None if seeds is None else int(seeds[i]), options=start)
+                seed, options = None if seeds is None else int(seeds[i]), starts[i] if starts else None
+                out.obs[i], info = env.reset(seed=seed, options=options)
                 self._note(i, out, info)
         except Exception as error:
             self._fail(error)
@@ -129,11 +134,11 @@ class SerialEngine(InProcess):
         message = str(error).partition("\n")[0]
         raise EnvFailed(f"{where} raised {type(error).__name__}: {message}", traceback.format_exc()) from error
 
-    def state(self) -> NDArray[Any]:
+    def state(self) -> dict[str, NDArray[Any]]:
         """Nothing: these environments cannot be saved, so a resumed run begins new episodes."""
-        return np.zeros((len(self.envs), 0), np.uint8)
+        return {"envs": np.zeros((len(self.envs), 0), np.uint8)}
 
-    def load_state(self, state: NDArray[Any]) -> None:
+    def load_state(self, state: dict[str, NDArray[Any]]) -> None:
         """See `state`."""
 
     def close(self) -> None:
@@ -142,46 +147,23 @@ class SerialEngine(InProcess):
         self.envs = []
 
 
-class ReferenceEngine(SerialEngine):
-    """A game on its Python reference, which can be saved."""
-
-    restores = True
-
-    def step(self, slot: int) -> int:
-        for i, action in enumerate(self._actions):
-            if not self.envs[i].action_space.contains(action):
-                return -1 - i
-        return super().step(slot)
-
-    def _note_end(self, i: int, out: StepBuffers, info: dict[str, Any]) -> None:
-        super()._note_end(i, out, info)
-        out.episode_metrics[i] = self.envs[i].metrics()
-
-    def state(self) -> NDArray[Any]:
-        packed = [np.append(env.pack(), r.view(np.uint64)) for env, r in zip(self.envs, self._returns, strict=True)]
-        return np.stack([np.append(row, np.uint64(n)) for row, n in zip(packed, self._lengths, strict=True)])
-
-    def load_state(self, state: NDArray[Any]) -> None:
-        for i, env in enumerate(self.envs):
-            env.unpack(state[i, :-2])
-        self._returns[:] = np.ascontiguousarray(state[:, -2]).view(np.float64)
-        self._lengths[:] = state[:, -1].astype(np.int64)
-
-
 class AgentsEngine(SerialEngine):
     """Environments whose agents act at the same time, a row for each agent (see `pettingzoo.SimultaneousEnv`).
 
-    An agent that leaves early is not active until the episode of the others is over.
+    An agent that leaves early is not active until the episode of the others is over; meanwhile it sees nothing.
     """
 
-    def reset(self, seeds: NDArray[np.uint64] | None, start: Any, slot: int) -> None:
+    def reset(self, seeds: NDArray[np.uint64] | None, starts: Sequence[Options] | None, slot: int) -> None:
         out, agents = self._buffers[slot], self.num_rows // len(self.envs)
+        out.active[:] = False
         try:
             for i, env in enumerate(self.envs):
                 self.at[0] = i
-                self._begin(out, i * agents, env.reset(seed=None if seeds is None else int(seeds[i * agents]), options=start))
+                seed, options = None if seeds is None else int(seeds[i * agents]), starts[i] if starts else None
+                self._begin(out, i * agents, env.reset(seed=seed, options=options))
         except Exception as error:
             self._fail(error)
+        self._hide(out)
         self._returns[:] = 0
         self._lengths[:] = 0
 
@@ -203,6 +185,7 @@ class AgentsEngine(SerialEngine):
                     if terminated or truncated:
                         ended += 1
                         out.final_obs[row] = obs
+                        self._note_end(row, out, {})
                         out.episode_return[row], out.episode_length[row] = self._returns[row], self._lengths[row]
                         self._returns[row] = self._lengths[row] = 0
                     else:
@@ -211,7 +194,14 @@ class AgentsEngine(SerialEngine):
                     self._begin(out, begin, env.reset())
         except Exception as error:
             self._fail(error)
+        self._hide(out)
         return ended
+
+    def _hide(self, out: StepBuffers) -> None:
+        """Agents that wait for the others see nothing, and may choose anything."""
+        waiting = ~out.active
+        if waiting.any():
+            out.obs[waiting], out.mask[waiting] = EnvSpec.of(self.envs[0]).empty_obs, True
 
     def _begin(self, out: StepBuffers, begin: int, seen: list[Any]) -> None:
         for agent, obs, mask in seen:

@@ -4,12 +4,14 @@ The engine allocates and fills exactly the arrays that follow from it, a kernel 
 spaces are made from it. Environments of others are described by their spaces (`EnvSpec.of`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, prod
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
+from numpy.typing import NDArray
 
 Bound = float | tuple[float, ...]  # one for all numbers, or one each
 
@@ -104,6 +106,17 @@ class EnvSpec:
         if not self.action_sizes:
             return _box(self.action_low, self.action_high, self.action_shape, self.action_dtype)
         return MultiDiscrete(list(self.action_sizes)) if self.action_shape else Discrete(self.action_sizes[0])
+
+    def sparse_row(self, ones: Sequence[int] = ()) -> NDArray[Any]:
+        """A sparse observation, from where its ones are."""
+        row = np.full(self.obs_shape, self.obs_size, self.obs_dtype)
+        row[0], row[1 : 1 + len(ones)] = len(ones), ones
+        return row
+
+    @property
+    def empty_obs(self) -> NDArray[Any]:
+        """What an agent sees that waits for the others to end their episode: nothing."""
+        return self.sparse_row() if self.obs_size else np.zeros(self.obs_shape, self.obs_dtype)
 
     @property
     def obs_scale(self) -> float:

@@ -16,10 +16,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hotlap.envs import layout, load_game, pettingzoo
+from hotlap.envs import layout, load_game, pettingzoo, start
 from hotlap.envs.buffers import Arrays, StepBuffers
 from hotlap.envs.engine import NativeEngine, identity
-from hotlap.envs.serial import AgentsEngine, ReferenceEngine, SerialEngine
+from hotlap.envs.reference import AgentsReferenceEngine, ReferenceEngine
+from hotlap.envs.serial import AgentsEngine, SerialEngine
 from hotlap.envs.spec import EnvSpec
 from hotlap.envs.workers import PATIENCE, WorkerEngine
 
@@ -36,7 +37,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     `length` and the game's own metrics, such as `score`; the masks `_final_obs` and `_final_info` say which rows count.
     `action_mask` says which actions are legal, `seat` whose turn it is, `rewards` what each seat got, where a game has them.
 
-    Row i is seeded with `seed + i`. `state()` and `load_state()` save and restore everything, to the bit.
+    Row i is seeded with `seed + i`. `reset(options=...)` fixes the start: see start.py. `state()` and
+    `load_state()` save and restore everything, to the bit.
 
     `send` and `receive` step `groups` of rows apart from each other: asynchronous batches, which do not wait for the slowest.
     """
@@ -76,15 +78,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             seed = self._seed if self._seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
         seeds = None if seed is None else self._seeds(seed)
         super().reset(seed=seed if isinstance(seed, int) else None)
-        start: Any = options
-        if options and getattr(self.game, "start_key", None) in options:
-            encoded = self.game.encode_start(options)  # which also checks it
-            start = encoded if self.turbo else options
-        elif self.turbo:
-            start = None
+        starts: Any = start.split(options, self.num_envs // self.env_spec.agents)
+        if hasattr(self.game, "encode_start"):
+            encoded = start.encode(self.game, starts)  # which also checks them
+            starts = encoded if self.turbo else starts
         slot = (self._slot[0] + 1) % self.depth
         self._slot = [slot] * len(self.groups)
-        self.engine.reset(seeds, start, slot)
+        self.engine.reset(seeds, starts, slot)
         self._started = True
         return self._arrays.buffers[slot].obs, self._info(self._arrays.buffers[slot])
 
@@ -138,13 +138,16 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         over = self.engine.wait()
         for group, finished in over:
             if finished < 0:
-                bad = -1 - finished
-                raise ValueError(
-                    f"action {self._arrays.actions[bad]} of environment {bad} is outside {self.single_action_space}"
-                )
+                self._refuse(-1 - finished)
             self._slot[group] = (self._slot[group] + 1) % self.depth
             self._finished[group] = finished
         return [group for group, _ in over]
+
+    def _refuse(self, row: int) -> None:
+        action, agents = self._arrays.actions[row], self.env_spec.agents
+        who = f"environment {row}" if agents == 1 else f"agent {row % agents} of environment {row // agents}"
+        fault = "is illegal" if self.single_action_space.contains(action) else f"is outside {self.single_action_space}"
+        raise ValueError(f"action {action} of {who} {fault}")
 
     def outcome(self, group: int) -> tuple[StepBuffers, int]:
         """What the last step of a group left behind, and how many of its episodes ended."""
@@ -184,7 +187,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that the future depends on: the environments and the observation they are in."""
         now = {name: self.rings[name][self._slot[0]].copy() for name in ("obs", "mask", "seat", "active")}
-        return {"envs": self.engine.state(), "identity": self._identity(), **now}
+        return {**self.engine.state(), "identity": self._identity(), **now}
 
     def _identity(self) -> NDArray[np.uint8]:
         return np.frombuffer(self.engine.identity.encode(), np.uint8)
@@ -197,7 +200,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if not state["envs"].size:  # environments that cannot be saved begin new episodes
             obs: NDArray[Any] = self.reset()[0]
             return obs
-        self.engine.load_state(state["envs"])
+        self.engine.load_state(state)
         for name in ("obs", "mask", "seat", "active"):
             self.rings[name][self._slot[0]] = state[name]
         self._started = True
@@ -232,11 +235,11 @@ def make_vec(
     except TypeError as error:
         raise ValueError(f"{name}: unknown option: {str(error).split('__init__() ')[-1]}") from None
     if not turbo:
-        label = f"{identity(game.kernel, game.defines)}-reference"
         place = _Placement(workers, async_factor, depth, patience)
-        return _in_python(label, lambda: kind(**options), ReferenceEngine, game, num_envs, seed, place)
+        engine = ReferenceEngine if game.env_spec.agents == 1 else AgentsReferenceEngine
+        return _in_python(f"{identity(game)}-reference", lambda: kind(**options), engine, game, num_envs, seed, place)
     spec = EnvSpec.of(game)
-    arrays = Arrays(spec, num_envs, depth)
+    arrays = Arrays(spec, num_envs * spec.agents, depth)
     return GameVectorEnv(game, spec, arrays, NativeEngine(game, arrays.actions, threads, arrays.buffers), seed)
 
 

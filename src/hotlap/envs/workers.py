@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -35,6 +35,7 @@ from hotlap.core.errors import EnvFailed
 from hotlap.envs.buffers import Arrays, nbytes
 from hotlap.envs.serial import SerialEngine
 from hotlap.envs.spec import EnvSpec
+from hotlap.envs.start import Options
 
 PATIENCE = 60.0  # seconds that a step may take before its worker is called hung
 STARTING = 10  # times as long for making environments and for their first reset
@@ -74,6 +75,7 @@ class WorkerEngine:
         self.restores = kind.restores
         self.masked = False
         self.num_rows = rows
+        self._agents = spec.agents
         self.workers = workers
         self.patience = patience
         memory = _memory(nbytes(spec, rows, depth) + 8 * workers)
@@ -133,10 +135,12 @@ class WorkerEngine:
 
     # -- commands --
 
-    def reset(self, seeds: NDArray[np.uint64] | None, start: Any, slot: int) -> None:
+    def reset(self, seeds: NDArray[np.uint64] | None, starts: Sequence[Options] | None, slot: int) -> None:
         if seeds is not None:
             self.arrays.seeds[:] = seeds
-        self._send(self._workers, cloudpickle.dumps(("reset", (slot, seeds is not None, start))))
+        for worker in self._workers:
+            own = starts[self._envs(worker)] if starts else None
+            self._send([worker], cloudpickle.dumps(("reset", (slot, seeds is not None, own))))
         self.masked = b"masked" in self._all(self.patience * STARTING)
 
     def start(self, group: int, slot: int) -> None:
@@ -160,14 +164,18 @@ class WorkerEngine:
                     over.append((group, self._ended[group]))
         return over
 
-    def state(self) -> NDArray[Any]:
+    def state(self) -> dict[str, NDArray[Any]]:
         self._send(self._workers, cloudpickle.dumps(("state", ())))
-        return np.concatenate([np.load(io.BytesIO(reply), allow_pickle=False) for reply in self._all(self.patience)])
+        return {"envs": np.concatenate([np.load(io.BytesIO(reply), allow_pickle=False) for reply in self._all(self.patience)])}
 
-    def load_state(self, state: NDArray[Any]) -> None:
+    def load_state(self, state: dict[str, NDArray[Any]]) -> None:
         for worker in self._workers:
-            self._send([worker], cloudpickle.dumps(("load_state", (state[worker.rows],))))
+            self._send([worker], cloudpickle.dumps(("load_state", ({"envs": state["envs"][self._envs(worker)]},))))
         self._all(self.patience)
+
+    def _envs(self, worker: _Worker) -> slice:
+        """The environments of a worker."""
+        return slice(worker.first, worker.first + (worker.rows.stop - worker.rows.start) // self._agents)
 
     def close(self) -> None:
         for worker in self._workers:
@@ -296,12 +304,12 @@ def _serve(connection: Connection, memory: int) -> None:
             continue
         name, arguments = cloudpickle.loads(message)
         if name == "reset":
-            slot, seeded, start = arguments
-            engine.reset(arrays.seeds[begin:end] if seeded else None, start, slot)
+            slot, seeded, starts = arguments
+            engine.reset(arrays.seeds[begin:end] if seeded else None, starts, slot)
             _answer(connection, b"masked" if engine.masked else b"plain")
         elif name == "state":
             packed = io.BytesIO()
-            np.save(packed, engine.state(), allow_pickle=False)
+            np.save(packed, engine.state()["envs"], allow_pickle=False)
             _answer(connection, packed.getvalue())
         else:
             engine.load_state(*arguments)

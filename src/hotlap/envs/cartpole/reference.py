@@ -1,6 +1,7 @@
 """CartPole in plain Python: the rules of Gymnasium's CartPole-v1. `kernel.h` must equal it bit for bit."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.envs.numeric import sin_cos
 from hotlap.envs.rng import Rng
+from hotlap.envs.spec import EnvSpec
+from hotlap.envs.start import Start, check_keys
 
 GRAVITY = 9.8
 CART_MASS, POLE_MASS = 1.0, 0.1
@@ -19,6 +23,7 @@ ANGLE_LIMIT = 12 * 2 * math.pi / 360
 POSITION_LIMIT = 2.4
 START = 0.05  # each number of the state starts within this of 0
 MAX_STEPS = 500
+LARGEST = 1e6  # number that a start may have
 DRAWS = 1 << 30  # number of values that a start is drawn from
 
 
@@ -31,13 +36,11 @@ class CartPole(gymnasium.Env[NDArray[np.float32], int]):
     """
 
     kernel = Path(__file__).with_name("kernel.h")
-    metric_names: tuple[str, ...] = ()
-    start_key = "state"
 
     def __init__(self) -> None:
-        limit = np.array([2 * POSITION_LIMIT, np.inf, 2 * ANGLE_LIMIT, np.inf], np.float32)
-        self.observation_space = gymnasium.spaces.Box(-limit, limit, dtype=np.float32)
-        self.action_space = gymnasium.spaces.Discrete(2)  # type: ignore[assignment]
+        limits = (2 * POSITION_LIMIT, math.inf, 2 * ANGLE_LIMIT, math.inf)
+        self.env_spec = EnvSpec.dense((4,), tuple(-limit for limit in limits), limits, actions=2)
+        self.observation_space, self.action_space = self.env_spec.observation_space, self.env_spec.action_space
         self.rng = Rng(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF)  # type: ignore[arg-type]
         self.state = [0.0] * 4
         self.steps = 0
@@ -66,8 +69,8 @@ class CartPole(gymnasium.Env[NDArray[np.float32], int]):
         super().reset(seed=seed)
         if seed is not None:
             self.rng = Rng(seed)
-        if options and "state" in options:
-            self.state = [float(value) for value in self.encode_start(options).view(np.float64)]
+        if options:
+            self.state = [float(value) for value in self.encode_start(options).numbers.view(np.float64)]
         else:
             self.state = [(2.0 * (self.rng.below(DRAWS) / DRAWS) - 1.0) * START for _ in range(4)]
         self.steps = 0
@@ -78,7 +81,7 @@ class CartPole(gymnasium.Env[NDArray[np.float32], int]):
             raise ValueError(f"cartpole: action must be 0 or 1, not {action!r}")
         x, v, angle, w = self.state
         force = FORCE if action == 1 else -FORCE
-        cos, sin = math.cos(angle), math.sin(angle)
+        sin, cos = sin_cos(angle)
         total = CART_MASS + POLE_MASS
         pull = (force + POLE_MASS * HALF_LENGTH * (w * w) * sin) / total
         turn = (GRAVITY * sin - cos * pull) / (HALF_LENGTH * (4.0 / 3.0 - POLE_MASS * (cos * cos) / total))
@@ -96,15 +99,18 @@ class CartPole(gymnasium.Env[NDArray[np.float32], int]):
     def metrics(self) -> tuple[float, ...]:
         return ()
 
-    def encode_start(self, options: dict[str, Any]) -> NDArray[np.int32]:
+    def encode_start(self, options: Mapping[str, Any]) -> Start:
         """Check `options["state"]`; its four numbers, as the bits that the kernel reads."""
+        check_keys("cartpole", options, "state")
         try:
             state = np.array([float(value) for value in options["state"]])
         except (TypeError, ValueError):
             state = np.zeros(0)
-        if state.shape != (4,) or not np.isfinite(state).all():
-            raise ValueError("cartpole: state must be four numbers: position, velocity, angle, angular velocity")
-        return state.view(np.int32)
+        if state.shape != (4,) or not (np.abs(state) < LARGEST).all():
+            raise ValueError(
+                f"cartpole: state must be four numbers below {LARGEST:,.0f}: position, velocity, angle, angular velocity"
+            )
+        return Start(state.view(np.int32))
 
     def pack(self) -> NDArray[np.uint64]:
         """The whole state as numbers, for checkpoints: `unpack` restores it exactly."""

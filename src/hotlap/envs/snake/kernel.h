@@ -15,17 +15,6 @@
 #define FLOOD 1
 #define GRID 2
 
-#if FEATURES == GRID
-typedef uint8_t Obs;
-#define OBS_LEN (CELLS * 3)
-#else
-typedef float Obs;
-#define OBS_LEN (FEATURES == FLOOD ? 14 : 11)
-#endif
-typedef int64_t Action;
-#define NUM_ACTIONS 3
-#define NUM_METRICS 1
-
 #if ORIGIN + SIZE * STRIDE <= 256
 typedef uint8_t Cell;
 #else
@@ -40,7 +29,6 @@ typedef struct {
 typedef struct {
     Rng rng;
     Bits blocked; /* walls, padding and body */
-    double episode_return;
     int32_t steps, score, length;
     int32_t head, food; /* bit numbers */
     int8_t food_row, food_column, head_row, head_column;
@@ -66,14 +54,6 @@ FN int bit_of(int row, int column) { return ORIGIN + row * STRIDE + column; }
 FN int row_of(int bit) { return (bit - ORIGIN) / STRIDE; }
 
 FN int column_of(int bit) { return (bit - ORIGIN) % STRIDE; }
-
-FN int count_bits(uint64_t word) {
-#ifdef __CUDACC__
-    return __popcll(word);
-#else
-    return __builtin_popcountll(word);
-#endif
-}
 
 /* The position of the k-th set bit of a word, by halving. */
 FN int select_bit(uint64_t word, int k) {
@@ -119,7 +99,6 @@ FN void clear_board(Env *env) {
     }
     env->blocked = board;
     env->steps = env->score = env->length = 0;
-    env->episode_return = 0;
     env->tail = 0;
 }
 
@@ -133,7 +112,8 @@ FN void grow(Env *env, int bit) {
 
 FN void env_seed(Env *env, uint64_t seed) { rng_seed(&env->rng, seed); }
 
-FN void env_restart(Env *env) {
+FN void env_restart(Env *env, const Tables *tables) {
+    (void)tables;
     clear_board(env);
     env->heading = 1;
     int centre = bit_of(SIZE / 2, SIZE / 2);
@@ -142,7 +122,8 @@ FN void env_restart(Env *env) {
 }
 
 /* Start from given cells (row * SIZE + column): the food, then the body from its head. */
-FN void env_load(Env *env, const int32_t *start, int count) {
+FN void env_load(Env *env, const Tables *tables, const int32_t *start, int count) {
+    (void)tables;
     clear_board(env);
     int neck = 0;
     for (int i = count - 1; i >= 1; i--) {
@@ -160,9 +141,10 @@ FN unsigned food_ways(const Env *env) {
     return (unsigned)rows >> 31 | (unsigned)-columns >> 31 << 1 | (unsigned)-rows >> 31 << 2 | (unsigned)columns >> 31 << 3;
 }
 
-FN Step env_step(Env *env, Action action) {
+FN void env_step(Env *env, const Tables *tables, const Action *actions, Step *step) {
+    (void)tables;
     env->steps++;
-    env->heading = (uint8_t)((env->heading + (action == 1 ? 3 : action == 2)) & 3);
+    env->heading = (uint8_t)((env->heading + (*actions == 1 ? 3 : *actions == 2)) & 3);
     int next = env->head + delta(env->heading);
     double gain = REWARD_STEP;
     int dead = test_bit(&env->blocked, next), ended = dead;
@@ -184,15 +166,19 @@ FN Step env_step(Env *env, Action action) {
     }
     int late = !ended && env->steps >= MAX_STEPS;
     if (late) gain += REWARD_TIMEOUT;
-    Step step = {(float)gain, (uint8_t)ended, (uint8_t)late};
-    env->episode_return += step.reward;
-    return step;
+    step->reward[0] = (float)gain;
+    step->terminated[0] = (uint8_t)ended;
+    step->truncated[0] = (uint8_t)late;
 }
 
-FN void env_metrics(const Env *env, float *metrics) { metrics[0] = (float)env->score; }
+FN void env_metrics(const Env *env, int agent, float *metrics) {
+    (void)agent;
+    metrics[0] = (float)env->score;
+}
 
 #if FEATURES == GRID
-FN void env_observe(const Env *env, Obs *obs) {
+FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
+    (void)tables, (void)agent;
     for (int i = 0; i < OBS_LEN; i++) obs[i] = 0;
     for (int i = 0; i < env->length - 1; i++) {
         int bit = env->ring[(env->tail + i) & (RING - 1)];
@@ -243,7 +229,8 @@ FN void reachable(const Env *env, float *shares) {
 }
 #endif
 
-FN void env_observe(const Env *env, Obs *obs) {
+FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
+    (void)tables, (void)agent;
     unsigned heading = env->heading, danger = 0;
     for (unsigned way = 0; way < 4; way++) danger |= (unsigned)test_bit(&env->blocked, env->head + delta(way)) << way;
     danger = (danger | danger << 4) >> heading; /* now straight, right, back, left */

@@ -6,6 +6,7 @@ written here once; the engine hands them to the C kernel as macros.
 
 import itertools
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 from hotlap.envs.picture import Picture, plain
 from hotlap.envs.rng import Rng
+from hotlap.envs.spec import EnvSpec
+from hotlap.envs.start import Start, check_keys
 
 Cell = tuple[int, int]
 
@@ -65,8 +68,6 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
     score: int
 
     kernel = Path(__file__).with_name("kernel.h")
-    metric_names = ("score",)
-    start_key = "board"
 
     def __init__(self, size: int = 10, features: str = "flood", render_mode: str | None = None) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or not MIN_SIZE <= size <= MAX_SIZE:
@@ -76,11 +77,9 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
         self.size = size
         self.features = features
         self.render_mode = render_mode
-        self.action_space = gymnasium.spaces.Discrete(3)  # type: ignore[assignment]
-        if features == "grid":
-            self.observation_space = gymnasium.spaces.Box(0, 1, (size, size, 3), np.uint8)
-        else:
-            self.observation_space = gymnasium.spaces.Box(0, 1, (14 if features == "flood" else 11,), np.float32)
+        shape, dtype = {"basic": ((11,), "<f4"), "flood": ((14,), "<f4"), "grid": ((size, size, 3), "|u1")}[features]
+        self.env_spec = EnvSpec.dense(shape, 0, 1, dtype, actions=3, metrics=("score",))
+        self.observation_space, self.action_space = self.env_spec.observation_space, self.env_spec.action_space
         self.rng = Rng(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF)  # type: ignore[arg-type]
         self._start(self._centre(), None)
 
@@ -105,9 +104,8 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
         super().reset(seed=seed)
         if seed is not None:
             self.rng = Rng(seed)
-        if options and "board" in options:
-            start = self.encode_start(options)
-            cells = [divmod(int(cell), self.size) for cell in start]
+        if options:
+            cells = [divmod(int(cell), self.size) for cell in self.encode_start(options).numbers]
             self._start(cells[1:], cells[0])
         else:
             self._start(self._centre(), None)
@@ -243,8 +241,9 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
 
     # -- saving and fixing the state --
 
-    def encode_start(self, options: dict[str, Any]) -> NDArray[np.int32]:
+    def encode_start(self, options: Mapping[str, Any]) -> Start:
         """Check `options["board"]` and flatten it to cell numbers: food, then the body from the head."""
+        check_keys("snake", options, "board")
         try:
             body = [(int(row), int(column)) for row, column in options["board"]["body"]]
             food_row, food_column = options["board"]["food"]
@@ -260,7 +259,7 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
                 "snake: this board is no snake: the body needs two or more different cells on the board, each beside the "
                 "one before, and the food must lie on a free cell"
             )
-        return np.array([row * self.size + column for row, column in [food, *body]], dtype=np.int32)
+        return Start(np.array([row * self.size + column for row, column in [food, *body]], dtype=np.int32))
 
     def pack(self) -> NDArray[np.uint64]:
         """The whole state as numbers, for checkpoints: `unpack` restores it exactly."""

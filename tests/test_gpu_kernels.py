@@ -1,0 +1,125 @@
+"""Kernels on a CUDA GPU against the CPU: every array and every state, to the bit."""
+
+import numpy as np
+import pytest
+
+from hotlap.envs import GAMES, load_game
+from hotlap.envs.buffers import Arrays
+from hotlap.envs.engine import FILLED, NativeEngine
+from hotlap.envs.layout import draw_legal
+from hotlap.envs.start import encode
+from tests.cuda_runner import CudaEngine
+from tests.toy_games import TOYS
+
+OPTIONS = {"snake": [{"features": f, "size": s} for f, s in (("basic", 10), ("flood", 10), ("flood", 5), ("grid", 17))]}
+CASES = [(name, options) for name in [*GAMES, *TOYS] for options in OPTIONS.get(name, [{}])]
+FINAL = ("final_obs", "episode_return", "episode_length", "episode_metrics", "final_seat", "episode_returns")
+
+cupy = pytest.importorskip("cupy", reason="needs CuPy")
+
+
+def has_gpu() -> bool:
+    try:
+        return bool(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_gpu(), reason="needs a CUDA GPU")]
+
+
+class Both:
+    """One game on both devices, given the same seeds, starts and actions."""
+
+    def __init__(self, name, options, num_envs, block=128, threads=1):
+        self.game = TOYS[name](**options) if name in TOYS else load_game(name)(**options)
+        self.spec, self.num_envs = self.game.env_spec, num_envs
+        self.arrays = Arrays(self.spec, num_envs * self.spec.agents, 2)
+        self.cpu = NativeEngine(self.game, self.arrays.actions, threads, self.arrays.buffers)
+        self.gpu = CudaEngine(self.game, num_envs, block=block)
+        self.slot = 0
+
+    def reset(self, seed=None, each=None):
+        rows = len(self.arrays.actions)
+        seeds = None if seed is None else np.arange(seed, seed + rows, dtype=np.uint64)
+        self.slot = 1 - self.slot
+        for engine in (self.cpu, self.gpu):
+            engine.reset(seeds, encode(self.game, each), self.slot)
+        self.compare()
+
+    def step(self, random):
+        actions = draw_legal(self.game.action_space, self.arrays.buffers[self.slot].mask, random)
+        self.arrays.actions[:] = actions
+        self.gpu.arrays.actions[:] = cupy.asarray(actions)
+        self.slot = 1 - self.slot
+        ended = self.cpu.step(self.slot)
+        assert ended == self.gpu.step(self.slot) >= 0
+        return ended
+
+    def compare(self):
+        here, there = self.arrays.buffers[self.slot], self.gpu.arrays.buffers[self.slot]
+        over = here.terminated | here.truncated
+        for name in FILLED:
+            one, other = getattr(here, name), getattr(there, name).get()
+            if one.size and name in FINAL:
+                one, other = one[over], other[over]
+            assert one.tobytes() == other.tobytes(), name
+        for name, array in self.cpu.state().items():
+            np.testing.assert_array_equal(array, self.gpu.state()[name], name)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_cuda_equals_cpu(name, options):
+    both = Both(name, options, 1_000)
+    random, ended = np.random.default_rng(0), 0
+    both.reset(seed=5)
+    for number in range(2_000):
+        ended += both.step(random)
+        if number < 200 or number % 20 == 0:
+            both.compare()
+    both.compare()
+    assert ended > 1_000
+    both.reset()  # going on with the random numbers that are left
+
+
+@pytest.mark.parametrize("num_envs", [1, 31, 127, 128, 129, 1_025])
+@pytest.mark.parametrize("block", [32, 128, 256])
+def test_the_edges_of_blocks(num_envs, block):
+    both = Both("snake", {}, num_envs, block)
+    both.reset(seed=1)
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        both.step(random)
+        both.compare()
+
+
+def test_starts_and_tables_per_environment():
+    both = Both("walk", {}, 300)
+    random = np.random.default_rng(2)
+    both.reset(seed=3, each=[None if i % 3 else {"position": i % 11} for i in range(300)])
+    for _ in range(30):
+        both.step(random)
+        both.compare()
+    both.reset(each=[{"prizes": random.normal(size=12).tolist()} if i % 2 else None for i in range(300)])
+    for _ in range(100):
+        both.step(random)
+        both.compare()
+    assert len(both.cpu.tables.arrays["prizes"]) == 300
+
+
+def test_fixed_starts_of_games():
+    board = {"board": {"body": [(5, 5), (5, 4), (5, 3)], "food": (5, 7)}}
+    for name, options in (("snake", board), ("cartpole", {"state": (0.1, -0.2, 0.05, 0.3)})):
+        both = Both(name, {}, 64)
+        both.reset(seed=0, each=[options if i % 2 else None for i in range(64)])
+        random = np.random.default_rng(3)
+        for _ in range(50):
+            both.step(random)
+            both.compare()
+
+
+def test_illegal_actions_are_seen():
+    both = Both("walk", {}, 3)
+    both.reset(seed=0, each=[{"position": 0}] * 3)
+    both.gpu.arrays.actions[:] = cupy.asarray([[0, 0], [2, 0], [0, 0]])
+    assert both.gpu.step(1 - both.slot) == -1

@@ -1,0 +1,303 @@
+"""The kernel contract, on three toy games: kernel against reference through the vector environment, starts and tables per
+environment, wrong actions, saving; every kernel compiled for CUDA; and numbers that are the same everywhere."""
+
+import math
+import shutil
+import subprocess
+from dataclasses import replace
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+import hotlap
+from hotlap import envs
+from hotlap.envs.declare import declaration
+from hotlap.envs.layout import draw_legal
+from hotlap.envs.numeric import sin_cos
+from hotlap.envs.spec import EnvSpec
+from tests import cuda_runner
+from tests.toy_games import TOYS
+
+AGENTS = {"walk": 1, "pass": 1, "herd": 3}
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch):
+    for name, kind in TOYS.items():
+        monkeypatch.setitem(envs.GAMES, name, f"tests.toy_games:{kind.__name__}")
+
+
+def snapshot(result):
+    """Copies of everything that a reset or step tells, ended rows apart."""
+    *arrays, info = result
+    copies = {str(i): array.copy() for i, array in enumerate(arrays)}
+    copies |= {name: info[name].copy() for name in ("action_mask", "seat", "active") if name in info}
+    if len(arrays) > 1 and "rewards" in info:
+        copies["rewards"] = info["rewards"].copy()
+    if "_final_obs" in info:
+        ended = info["_final_obs"]
+        copies |= {"final_obs": info["final_obs"][ended]}
+        copies |= {f"final {name}": values[ended] for name, values in info["final_info"].items()}
+    return copies
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], name)
+
+
+def legal(env, info, random):
+    mask = info.get("action_mask", np.ones((env.num_envs, env.env_spec.choices), bool))
+    return draw_legal(env.single_action_space, mask, random)
+
+
+def lockstep(left, right, steps, options=None, seed=5):
+    """Step both with the same random legal actions; how many episodes ended."""
+    random, ended = np.random.default_rng(seed), 0
+    one, other = left.reset(seed=seed, options=options), right.reset(seed=seed, options=options)
+    assert_same(snapshot(one), snapshot(other))
+    for _ in range(steps):
+        actions = legal(left, one[-1], random)
+        one, other = left.step(actions), right.step(actions)
+        assert_same(snapshot(one), snapshot(other))
+        ended += int(one[-1].get("_final_obs", np.zeros(1)).sum())
+    return ended
+
+
+@pytest.mark.parametrize("name", TOYS)
+@pytest.mark.parametrize(("num_envs", "threads", "workers", "depth"), [(1, 1, 0, 2), (9, 2, 0, 5), (8, 3, 2, 2)])
+def test_kernel_equals_reference(name, num_envs, threads, workers, depth):
+    kernel = hotlap.make_vec(name, num_envs, threads=threads, seed=1, depth=depth)
+    python = hotlap.make_vec(name, num_envs, turbo=False, workers=workers, seed=1, depth=depth)
+    assert kernel.num_envs == python.num_envs == num_envs * AGENTS[name]
+    assert lockstep(kernel, python, 300) > 5 * num_envs
+    kernel.close()
+    python.close()
+
+
+def test_what_seats_are_told():
+    env = hotlap.make_vec("pass", 1, seed=0)
+    _, info = env.reset()
+    returns, seat = np.zeros(3), int(info["seat"][0])
+    for _ in range(100):
+        _, reward, over, _, info = env.step([3])
+        returns += info["rewards"][0]
+        assert reward[0] == info["rewards"][0, seat]
+        if over[0]:
+            assert info["rewards"][0, seat] == -1 and info["rewards"][0].sum() == 0
+            np.testing.assert_allclose(info["final_info"]["returns"][0], returns)
+            assert info["final_info"]["return"][0] == info["final_info"]["returns"][0, 0]
+            return
+        seat = int(info["seat"][0])
+    raise AssertionError("the game must end")
+
+
+def test_agents_end_apart_and_wait_for_the_others():
+    for turbo in (True, False):
+        env = hotlap.make_vec("herd", 2, turbo=turbo, seed=0)
+        env.reset(options={"per_env": [{"supply": [1, 3, 9]}, None]})
+        obs, reward, terminated, _, info = env.step([1, 1, 1, 0, 0, 0])
+        assert terminated[:3].tolist() == [True, False, False] and info["active"][:3].tolist() == [False, True, True]
+        assert info["final_obs"][0].tolist() == [-1, 1] and info["final_info"]["eaten"][0] == 1
+        assert obs[0].tolist() == [0, 0] and info["action_mask"][0].all()  # it sees nothing, and may choose anything
+        kept = info["final_info"]["length"][0]
+        obs, reward, terminated, _, info = env.step([2, 0, 0, 0, 0, 0])  # whose first would be illegal for who plays
+        assert kept == 1 and reward[0] == 0 and not terminated[0] and terminated[1] == (obs[1, 0] == 0)
+        for _ in range(4):
+            obs, _, _, truncated, info = env.step([0] * 6)
+        assert truncated[2] and info["active"][:3].all() and (obs[:3, 1] == 0).all()  # a new episode for all
+        assert info["final_info"]["length"][2] == 6
+        env.close()
+
+
+# -- starts and tables --
+
+
+def test_starts_and_tables_of_each_environment():
+    prizes = [float(i) for i in range(12)]
+    each = {"per_env": [{"position": 4}, None, {"prizes": prizes, "position": 7}, {"prizes": prizes}]}
+    kernel = hotlap.make_vec("walk", 4, seed=2)
+    python = hotlap.make_vec("walk", 4, turbo=False, workers=2, seed=2)
+    assert lockstep(kernel, python, 200, each) > 20
+    assert kernel.engine.tables.arrays["prizes"].shape == (4, 12)
+    kernel.reset(options={"per_env": [{"position": 4}, None, {"position": 7}, None]})
+    _, reward, *_ = kernel.step([[0, 0]] * 4)
+    assert (reward[0], reward[2]) == (-1, 7)  # its own table stays
+    assert lockstep(kernel, python, 20) > 0
+    python.close()
+
+
+def test_one_table_for_all_until_one_differs():
+    env = hotlap.make_vec("walk", 4, seed=0, best=9.0)
+    env.reset()
+    assert env.engine.tables.arrays["prizes"].shape == (1, 12) and env.engine.tables.arrays["prizes"][0, -1] == 9
+    env.reset(options={"prizes": env.game.tables()["prizes"].tolist()})
+    assert len(env.engine.tables.arrays["prizes"]) == 1
+    env.reset(options={"prizes": [1.0] * 12})
+    assert len(env.engine.tables.arrays["prizes"]) == 4
+    assert env.game.tables()["prizes"][-1] == 9
+    alone = hotlap.make_vec("walk", 1)
+    alone.reset(options={"prizes": [1.0] * 12})
+    assert alone.game.tables()["prizes"][0] == 0  # the game's own stays as it is
+
+
+@pytest.mark.parametrize("turbo", [True, False])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"positon": 3}, "walk: unknown reset option 'positon'; it takes position, prizes"),
+        ({"position": 30}, "walk: position must be"),
+        ({"per_env": [{"position": 1}]}, "is a list of 2"),
+        ({"per_env": [{"position": 1}, {"x": 1}]}, "unknown reset option 'x'"),
+        ({"per_env": [{"position": 1}, 3]}, "holds options or None"),
+        ({"per_env": [None, None], "position": 3}, "stands alone"),
+    ],
+)
+def test_wrong_starts(turbo, options, message):
+    env = hotlap.make_vec("walk", 2, turbo=turbo, seed=0)
+    with pytest.raises(ValueError, match=message):
+        env.reset(options=options)
+
+
+@pytest.mark.parametrize("turbo", [True, False])
+@pytest.mark.parametrize("game", ["snake", "cartpole"])
+def test_games_refuse_unknown_options(turbo, game):
+    with pytest.raises(ValueError, match=f"{game}: unknown reset option 'x'; it takes "):
+        hotlap.make_vec(game, 2, turbo=turbo).reset(options={"x": 1})
+
+
+def test_a_board_for_each_environment():
+    boards = [{"board": {"body": [(5, 5), (5, 4)], "food": (0, column)}} for column in range(3)]
+    options = {"per_env": [*boards, None]}
+    kernel, python = (hotlap.make_vec("snake", 4, turbo=turbo, seed=1, features="grid") for turbo in (True, False))
+    obs, _ = kernel.reset(options=options)
+    assert np.argwhere(obs[:3, :, :, 2])[:, 1:].tolist() == [[0, 0], [0, 1], [0, 2]]
+    assert lockstep(kernel, python, 100, options) > 3
+
+
+# -- wrong actions --
+
+
+@pytest.mark.parametrize("turbo", [True, False])
+@pytest.mark.parametrize(
+    ("game", "actions", "message"),
+    [
+        ("walk", [[0, 0], [0, 0], [3, 0]], r"action \[3 0\] of environment 2 is outside MultiDiscrete"),
+        ("walk", [[0, 0], [0, -1], [0, 0]], r"action \[ 0 -1\] of environment 1 is outside MultiDiscrete"),
+        ("walk", [[1, 1], [2, 0], [0, 0]], r"action \[2 0\] of environment 1 is illegal"),
+        ("herd", [0] * 7 + [2, 0], "action 2 of agent 1 of environment 2 is illegal"),
+        ("herd", [0] * 8 + [5], r"action 5 of agent 2 of environment 2 is outside Discrete\(3\)"),
+    ],
+)
+def test_wrong_actions_step_nothing(turbo, game, actions, message):
+    start = {"position": 0} if game == "walk" else {"supply": [9, 2, 9]}
+    for workers in (0,) if turbo else (0, 2):
+        env = hotlap.make_vec(game, 3, turbo=turbo, workers=workers, seed=0)
+        env.reset(options=start)
+        before = env.state()
+        with pytest.raises(ValueError, match=message):
+            env.step(actions)
+        if not workers:  # workers may have stepped, each on its own
+            for name, array in env.state().items():
+                np.testing.assert_array_equal(array, before[name])
+        env.close()
+
+
+# -- saving --
+
+
+@pytest.mark.parametrize("name", TOYS)
+@pytest.mark.parametrize("turbo", [True, False])
+def test_saved_and_restored_to_the_bit(name, turbo):
+    options = {"per_env": [None, {"prizes": [0.5] * 12}, None, None]} if name == "walk" else None
+    env, other = (hotlap.make_vec(name, 4, turbo=turbo, workers=workers, seed=3) for workers in (0, 0 if turbo else 2))
+    random, (_, info) = np.random.default_rng(0), env.reset(options=options)
+    for _ in range(17):
+        *_, info = env.step(legal(env, info, random))
+    saved = env.state()
+    other.reset(seed=99)
+    np.testing.assert_array_equal(other.load_state(saved), saved["obs"])
+    for _ in range(40):
+        actions = legal(env, info, random)
+        one, two = env.step(actions), other.step(actions)
+        assert_same(snapshot(one), snapshot(two))
+        info = one[-1]
+    if turbo and name == "walk":
+        with pytest.raises(ValueError, match="the saved table prizes does not fit"):
+            other.load_state({**saved, "table.prizes": saved["table.prizes"][:3]})
+    other.close()
+
+
+# -- declarations --
+
+
+def test_what_cannot_be_declared():
+    spec = EnvSpec.dense((3,), actions=2)
+    for wrong in (replace(spec, obs_dtype="<f8"), replace(spec, action_sizes=()), replace(spec, seats=2, agents=2)):
+        with pytest.raises(ValueError, match="kernel"):
+            declaration(wrong, {})
+    with pytest.raises(ValueError, match="REWARD: a kernel's constants are finite"):
+        declaration(spec, {"REWARD": math.inf})
+
+
+def test_tables_must_be_as_declared(monkeypatch):
+    for tables, message in (
+        ({}, "tables are prizes, not none"),
+        ({"prizes": np.zeros(12)}, r"table prizes must be <f4 of shape \(12,\), not <f8"),
+        ({"prizes": np.zeros(11, np.float32)}, r"not <f4 of shape \(11,\)"),
+    ):
+        monkeypatch.setattr(TOYS["walk"], "tables", lambda self, tables=tables: tables)
+        with pytest.raises(ValueError, match=message):
+            hotlap.make_vec("walk", 2)
+
+
+# -- CUDA --
+
+CUDA_OPTIONS = {"snake": [{"features": "basic"}, {"features": "flood", "size": 32}, {"features": "grid", "size": 5}]}
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc, CUDA's compiler")
+@pytest.mark.parametrize("name", [*envs.GAMES, *TOYS])
+def test_kernels_compile_for_cuda(name, tmp_path):
+    for options in CUDA_OPTIONS.get(name, [{}]):
+        game = envs.load_game(name)(**options)
+        (tmp_path / "kernel.cu").write_text(cuda_runner.source(game))
+        command = ["nvcc", *cuda_runner.flags(game), "-ptx", "kernel.cu", "-o", "kernel.ptx"]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
+        assert ".entry step" in (tmp_path / "kernel.ptx").read_text() and "fma.rn" not in (tmp_path / "kernel.ptx").read_text()
+
+
+# -- numbers --
+
+
+def exact_sin_cos(x):
+    """By the series, in 60 digits, of a number brought near 0 by the exact pi."""
+    with localcontext() as context:
+        context.prec = 60
+        pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
+        r = Decimal(x) % (2 * pi)
+        sine = cosine = Decimal(0)
+        term = Decimal(1)
+        for n in range(80):
+            if n % 2:
+                sine += term if n % 4 == 1 else -term
+            else:
+                cosine += term if n % 4 == 0 else -term
+            term = term * r / (n + 1)
+        return sine, cosine
+
+
+@pytest.mark.parametrize("scale", [1e-9, 0.3, 3.0, 100.0, 9e5])
+def test_sine_and_cosine_are_right_to_the_last_place(scale):
+    random = np.random.default_rng(0)
+    for x in [float(x) for x in random.uniform(-scale, scale, 150)] + [k * math.pi / 4 for k in range(-8, 9) if scale == 3.0]:
+        for ours, exact in zip(sin_cos(x), exact_sin_cos(x), strict=True):
+            assert abs(Decimal(ours) - exact) < Decimal(math.ulp(float(exact))), x
+
+
+def test_sine_and_cosine_beyond_their_range():
+    for x in (1e6, -1e300, math.inf, math.nan):
+        assert all(math.isnan(value) for value in sin_cos(x))
