@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from hotlap import systems
 from hotlap.core.clock import StageClock
 from hotlap.core.errors import RecordError
-from hotlap.train import checkpoint, dqn
+from hotlap.envs.spec import EnvSpec
+from hotlap.train import checkpoint, dqn, q_kernel, td
 from hotlap.train.encoders import Flatten, GridEncoder
-from hotlap.train.nets import QNet
-from hotlap.train.replay import Batch, Replay, SumTree
+from hotlap.train.flat import Adam, flatten
+from hotlap.train.nets import QNet, mlp_qnet
+from hotlap.train.priorities import CompiledSumTree, SumTree
+from hotlap.train.replay import Batch, CompiledReplay, Replay
 
 OFF = StageClock(enabled=False)
 
@@ -33,28 +36,29 @@ def stream(num_envs, steps, seed):
         ended = (terminated | truncated).float()
         after = torch.stack([obs[:, 0], obs[:, 1] + 1, ended], dim=1)
         action = torch.from_numpy(rng.integers(0, 3, num_envs))
-        yield obs, action, reward, after, terminated, truncated
+        yield obs, action, reward, after, terminated, truncated, torch.from_numpy(rng.random((num_envs, 3)) < 0.5)
 
 
 def slow_n_step(steps, t, e, n, gamma):
-    """Return, discount and next observation of one transition, by walking forward."""
+    """Return, discount, next observation and next mask of one transition, by walking forward."""
     total, discount = 0.0, 1.0
     for k in range(t, min(t + n, len(steps))):
-        _, _, reward, after, terminated, truncated = steps[k]
+        _, _, reward, after, terminated, truncated, mask = steps[k]
         total += discount * float(reward[e])
         discount *= gamma
         if terminated[e]:
-            return total, 0.0, after[e]
+            return total, 0.0, after[e], mask[e]
         if truncated[e]:
             break
-    return total, discount, after[e]
+    return total, discount, after[e], mask[e]
 
 
-@settings(max_examples=30, deadline=None)
+@pytest.mark.parametrize("kind", [Replay, CompiledReplay])
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 20), st.integers(0, 1000))
-def test_n_step_replay_equals_a_slow_walk(num_envs, n, count, seed):
+def test_n_step_replay_equals_a_slow_walk(kind, num_envs, n, count, seed):
     rows = 7
-    replay = Replay(rows * num_envs, num_envs, (3,), torch.float32, gamma=0.9, n_step=n)
+    replay = kind(rows * num_envs, num_envs, (3,), torch.float32, gamma=0.9, n_step=n, choices=3)
     steps = list(stream(num_envs, count, seed))
     for step in steps:
         replay.add(*step)
@@ -62,31 +66,34 @@ def test_n_step_replay_equals_a_slow_walk(num_envs, n, count, seed):
     for i in range(len(replay)):
         e, t, _ = (int(v) for v in replay.obs[i])
         assert count - rows <= t
-        total, discount, after = slow_n_step(steps, t, e, n, 0.9)
+        total, discount, after, mask = slow_n_step(steps, t, e, n, 0.9)
         assert float(replay.reward[i]) == pytest.approx(total, abs=1e-5)
         assert float(replay.discount[i]) == pytest.approx(discount, abs=1e-6)
         assert replay.next_obs[i].tolist() == after.tolist()
+        assert replay.next_mask[i].tolist() == mask.tolist()
         assert replay.action[i] == steps[t][1][e]
 
 
-def test_sampling_returns_whole_transitions_uniformly():
-    replay = Replay(40, 4, (3,), torch.float32, gamma=0.9)
+@pytest.mark.parametrize("kind", [Replay, CompiledReplay])
+def test_sampling_returns_whole_transitions_uniformly(kind):
+    replay = kind(40, 4, (3,), torch.float32, gamma=0.9, choices=3)
     for step in stream(4, 25, seed=0):
         replay.add(*step)
     batch = replay.sample(8_000, torch.Generator().manual_seed(0))
     assert batch.weight is None
-    for field in ("obs", "action", "reward", "discount", "next_obs"):
+    for field in ("obs", "action", "reward", "discount", "next_obs", "next_mask"):
         torch.testing.assert_close(getattr(batch, field), getattr(replay, field)[batch.rows])
     counts = torch.bincount(batch.rows, minlength=40)
     assert counts.min() > 130
     assert counts.max() < 280
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("kind", [SumTree, CompiledSumTree])
+@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 10_000), st.integers(0, 1000))
-def test_sum_tree_equals_a_cumulative_sum(capacity, seed):
+def test_sum_tree_equals_a_cumulative_sum(kind, capacity, seed):
     generator = torch.Generator().manual_seed(seed)
-    tree = SumTree(capacity, torch.device("cpu"))
+    tree = kind(capacity, torch.device("cpu"))
     plain = torch.zeros(capacity, dtype=torch.float64)
     for _ in range(3):
         index = torch.randint(capacity, (50,), generator=generator)
@@ -95,7 +102,8 @@ def test_sum_tree_equals_a_cumulative_sum(capacity, seed):
         tree.set(index, priority)
         plain[index] = priority
     begin, end = sorted(torch.randint(capacity + 1, (2,), generator=generator).tolist())
-    tree.set_range(begin, end, torch.tensor(0.5, dtype=torch.float64))
+    tree.top.fill_(0.5)
+    tree.open_range(begin, end)
     plain[begin:end] = 0.5
     assert float(tree.total) == pytest.approx(float(plain.sum()))
     positions = torch.rand(200, dtype=torch.float64, generator=generator) * tree.total
@@ -107,10 +115,33 @@ def test_sum_tree_equals_a_cumulative_sum(capacity, seed):
     assert plain[edge] > 0
 
 
-def test_prioritised_draws_follow_the_priorities_and_weights_undo_them():
+def test_the_compiled_sum_tree_equals_torch():
+    generator = torch.Generator().manual_seed(0)
+    trees = [kind(5_000, torch.device("cpu")) for kind in (SumTree, CompiledSumTree)]
+    for _ in range(20):
+        begin = int(torch.randint(4_900, (), generator=generator))
+        index = torch.randint(5_000, (128,), generator=generator).unique()
+        error = torch.randn(len(index), generator=generator) * 3
+        jitter = torch.rand(256, dtype=torch.float64, generator=generator)
+        drawn = []
+        for tree in trees:
+            tree.open_range(begin, begin + 100)
+            tree.set_errors(index, error, 0.6)
+            drawn.append(tree.sample(jitter, 0.4))
+        for a, b in zip(trees[0].levels, trees[1].levels, strict=True):
+            torch.testing.assert_close(a, b)
+        torch.testing.assert_close(trees[0].top, trees[1].top)
+        same = drawn[0][0] == drawn[1][0]
+        assert same.float().mean() > 0.99  # rounding may move a position that lies on a border
+        torch.testing.assert_close(drawn[0][1][same], drawn[1][1][same])
+
+
+@pytest.mark.parametrize("kind", [SumTree, CompiledSumTree])
+def test_prioritised_draws_follow_the_priorities_and_weights_undo_them(kind):
     replay = Replay(8, 2, (3,), torch.float32, gamma=0.9, alpha=1.0)
+    replay.tree = kind(8, torch.device("cpu"))
     for step in stream(2, 4, seed=0):
-        replay.add(*step)
+        replay.add(*step[:6])
     errors = torch.tensor([1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0])
     replay.set_priorities(torch.arange(8), errors)
     batch = replay.sample(20_000, torch.Generator().manual_seed(0), beta=1.0)
@@ -119,7 +150,7 @@ def test_prioritised_draws_follow_the_priorities_and_weights_undo_them():
     corrected = torch.zeros(8).index_add_(0, batch.rows, batch.weight)[:4]
     torch.testing.assert_close(corrected / corrected.mean(), torch.ones(4), atol=0.05, rtol=0)
     for step in stream(2, 1, seed=1):
-        replay.add(*step)  # a new row starts at the top priority
+        replay.add(*step[:6])  # a new row starts at the top priority
     assert replay.tree.get(torch.tensor([0, 1])).tolist() == [pytest.approx(4.0, abs=1e-4)] * 2
 
 
@@ -155,7 +186,7 @@ def test_td_error_by_hand(double, bootstrap):
         rows=torch.tensor([0, 1]),
         weight=None,
     )
-    error = dqn.td_error(net, target, batch, double)
+    error = td.td_error(net, target, batch, double)
     torch.testing.assert_close(error.detach(), torch.tensor([2.0 - (0.5 + 0.9 * bootstrap), 1.0 - 0.5]))
     error.sum().backward()
     assert target.table.grad is None
@@ -167,6 +198,103 @@ def test_dueling_heads_average_out():
     obs = torch.rand(5, 11)
     torch.testing.assert_close(net(obs).mean(dim=1, keepdim=True), net.value(net.trunk(net.encoder(obs))))
     assert QNet(GridEncoder((10, 10, 3)), 3, (8,))(torch.zeros(2, 10, 10, 3, dtype=torch.uint8)).shape == (2, 3)
+
+
+# -- in C and in torch --
+
+SPECS = {
+    "numbers": EnvSpec.dense((4,), actions=2),
+    "bytes": EnvSpec.dense((5, 5, 2), 0, 255, "|u1", actions=5),
+    "sparse": EnvSpec.sparse(40, 6, actions=3),
+}
+
+
+def observations(spec, rows, generator):
+    if spec.obs_size:
+        ones = torch.rand(rows, spec.obs_size, generator=generator).argsort(1)[:, : spec.obs_shape[0] - 1]
+        count = torch.randint(spec.obs_shape[0], (rows, 1), generator=generator)
+        ones = torch.where(torch.arange(ones.shape[1]) < count, ones, spec.obs_size)
+        return torch.cat((count, ones), 1).to(torch.int16)
+    if spec.obs_dtype == "|u1":
+        return torch.randint(5, (rows, *spec.obs_shape), dtype=torch.uint8, generator=generator)
+    return torch.randn(rows, *spec.obs_shape, generator=generator)
+
+
+def q_nets(spec, **changes):
+    """A network and its target in both ways: their parameters, actors, gradients and optimizers."""
+    config = dataclasses.replace(dqn.Config(hidden=(20, 33), learning_rate=0.01, grad_clip=0.1), **changes)
+    torch.manual_seed(0)
+    first, other = (mlp_qnet(config, spec, spec.choices) for _ in range(2))
+    result = []
+    for kernel in (False, True):
+        net, target = mlp_qnet(config, spec, spec.choices), mlp_qnet(config, spec, spec.choices)
+        net.load_state_dict(first.state_dict())
+        target.load_state_dict(other.state_dict())
+        flat, target_flat = flatten(net), flatten(target)
+        if kernel:
+            result.append((flat, *td.choose(net, target, flat, target_flat, spec, config)))
+            assert isinstance(result[-1][1], q_kernel.QKernel)
+        else:
+            adam = Adam(flat, config.learning_rate, td.EPS, config.grad_clip)
+            result.append((flat, td.TorchActor(net), td.Autograd(net, target, flat, config.double), adam))
+    return result
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("dueling", [False, True])
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_learning_in_c_equals_autograd(spec, double, dueling, masked):
+    ways = q_nets(spec, double=double, dueling=dueling)
+    generator = torch.Generator().manual_seed(1)
+    for rows in (37, 37, 64):
+        batch = Batch(
+            obs=observations(spec, rows, generator),
+            action=torch.randint(spec.choices, (rows,), generator=generator),
+            reward=torch.randn(rows, generator=generator) * 2,
+            discount=torch.rand(rows, generator=generator).round() * 0.9,
+            next_obs=observations(spec, rows, generator),
+            rows=torch.arange(rows),
+            weight=torch.rand(rows, generator=generator) if masked else None,
+            next_mask=torch.rand(rows, spec.choices, generator=generator) < 0.5 if masked else None,
+        )
+        errors = []
+        for flat, _, gradient, adam in ways:
+            errors.append(gradient.loss(batch).clone())
+            gradient.backward()
+            adam.step(flat.grad)
+        torch.testing.assert_close(errors[0], errors[1], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(ways[0][2].mean_loss(), ways[1][2].mean_loss())
+        for name in ("mean", "square", "steps", "flat"):  # of Adam, so of the clipped gradient
+            torch.testing.assert_close(getattr(ways[0][3], name), getattr(ways[1][3], name), atol=1e-6, rtol=1e-3)
+        ways[1][0].data.copy_(ways[0][0].data)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("rows", [1, 4, 67])
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_acting_in_c_equals_torch(spec, rows, masked):
+    (_, actor, _, _), (_, kernel, _, _) = q_nets(spec, dueling=True)
+    generator = torch.Generator().manual_seed(2)
+    for epsilon in (0.0, 0.1, 0.9, 1.0):
+        obs, draw = observations(spec, rows, generator), torch.rand(rows, generator=generator)
+        mask = torch.rand(rows, spec.choices, generator=generator) < 0.6 if masked else None
+        if mask is not None:
+            mask[:, 0] |= ~mask.any(1)
+        action = kernel.act(obs, mask, draw, epsilon)
+        assert torch.equal(action, actor.act(obs, mask, draw, epsilon))
+        assert mask is None or mask.gather(1, action[:, None]).all()
+
+
+def test_random_actions_are_uniform_among_the_legal_ones():
+    (_, actor, _, _), (_, kernel, _, _) = q_nets(SPECS["bytes"])
+    generator = torch.Generator().manual_seed(3)
+    obs, draw = observations(SPECS["bytes"], 9_000, generator), torch.rand(9_000, generator=generator)
+    mask = torch.tensor([[False, True, True, False, True]]).expand(9_000, -1).contiguous()
+    for way in (actor, kernel):
+        counts = torch.bincount(way.act(obs, mask, draw, 1.0), minlength=5)
+        assert counts[[0, 3]].sum() == 0
+        assert counts[[1, 2, 4]].min() > 2_850
 
 
 # -- training --
@@ -272,8 +400,7 @@ def test_counters_and_target_sync_count_apart():
     assert state.updates == int(learning_steps * 1.5)
     for _ in range(20):
         dqn.update(state, config, OFF)
-        same = all(torch.equal(a, b) for a, b in zip(state.net.parameters(), state.target.parameters(), strict=True))
-        assert same == (state.updates % config.target_sync == 0)
+        assert torch.equal(state.flat.data, state.target) == (state.updates % config.target_sync == 0)
 
 
 def test_truncated_episodes_bootstrap_and_terminated_ones_do_not():
@@ -301,10 +428,10 @@ def test_exploration_is_uniform_and_follows_its_schedule():
     _env, state = begin(config)
     obs = torch.from_numpy(state.obs)
     greedy = state.net(obs).argmax(1)
-    random = dqn.act(state, obs, 1.0)
+    random = dqn.act(state, obs, None, 1.0)
     assert torch.bincount(random, minlength=3).min() > 9_600
-    assert torch.equal(dqn.act(state, obs, 0.0), greedy)
-    half = dqn.act(state, obs, 0.5)
+    assert torch.equal(dqn.act(state, obs, None, 0.0), greedy)
+    half = dqn.act(state, obs, None, 0.5)
     assert 0.63 < (half == greedy).float().mean() < 0.70
     linear = dataclasses.replace(config, epsilon_steps=100, epsilon_start=1.0, epsilon_end=0.0)
     state.env_steps = 25

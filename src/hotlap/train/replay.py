@@ -1,14 +1,25 @@
 """Replay memory: a ring of transitions on the training device, written and drawn in batches.
 
-`add` takes one vector step (a row per environment) and writes it with one copy per field. N-step returns are kept in place:
-a new row also extends the n-1 rows before it, up to the end of their episode, so every stored row is always usable.
+`add` takes one vector step (a row per environment). N-step returns are kept in place: a new row also extends the n-1 rows
+before it, up to the end of their episode, so every stored row is always usable. `Replay` is plain torch, for any device;
+`CompiledReplay` does the same on a CPU in one C call each (replay.c), where a torch operation's overhead exceeds the copy it
+makes. `make_replay` chooses.
 """
 
+import ctypes
+import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from hotlap.core import native
+from hotlap.train.priorities import make_tree
+
+_FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")  # rounds as torch does
 
 
 class Batch(NamedTuple):
@@ -20,68 +31,15 @@ class Batch(NamedTuple):
     discount: Tensor  # [B] gamma ** steps, or 0 where the episode terminated
     next_obs: Tensor  # [B, ...] the true observation after those steps, never the one after a reset
     rows: Tensor  # [B] where they lie, for `set_priorities`
-    weight: Tensor | None  # [B] importance weights, if prioritised
-
-
-class SumTree:
-    """Draws indices in proportion to their priorities, many at a time.
-
-    A tree with 32 children per node instead of two: a million leaves are four levels deep, so a batched draw or update is a
-    handful of tensor operations. Sums are recomputed from the children, so no error builds up.
-    """
-
-    FAN = 32
-
-    def __init__(self, capacity: int, device: torch.device) -> None:
-        self.levels: list[Tensor] = []
-        size = capacity
-        while True:
-            blocks = -(-size // self.FAN)
-            self.levels.append(torch.zeros(blocks * self.FAN, dtype=torch.float64, device=device))
-            if blocks == 1:
-                break
-            size = blocks
-
-    @property
-    def total(self) -> Tensor:
-        return self.levels[-1].sum()
-
-    def get(self, index: Tensor) -> Tensor:
-        return self.levels[0][index]
-
-    def set(self, index: Tensor, priority: Tensor) -> None:
-        """Give leaves [B] new priorities [B] >= 0."""
-        self.levels[0][index] = priority
-        for below, above in zip(self.levels, self.levels[1:], strict=False):
-            index = index // self.FAN
-            above[index] = below.view(-1, self.FAN).index_select(0, index).sum(dim=1)
-
-    def set_range(self, begin: int, end: int, priority: Tensor) -> None:
-        """Give neighbouring leaves one priority."""
-        self.levels[0][begin:end] = priority
-        for below, above in zip(self.levels, self.levels[1:], strict=False):
-            begin, end = begin // self.FAN, -(-end // self.FAN)
-            above[begin:end] = below.view(-1, self.FAN)[begin:end].sum(dim=1)
-
-    def draw(self, positions: Tensor) -> Tensor:
-        """The leaves [B] that the cumulative priorities `positions` [B], each in [0, total), fall into."""
-        node = torch.zeros_like(positions, dtype=torch.int64)
-        rest = positions
-        for level in reversed(self.levels):
-            children = level.view(-1, self.FAN).index_select(0, node)
-            sums = children.cumsum(dim=1)
-            # Rounding may push a position past the last child: then take the last one that has any priority.
-            rest = torch.minimum(rest, sums[:, -1] * (1 - 1e-12))
-            child = torch.searchsorted(sums, rest[:, None], right=True)
-            rest = rest - (sums.sub_(children)).gather(1, child)[:, 0]
-            node = node * self.FAN + child[:, 0]
-        return node
+    weight: Tensor | None = None  # [B] importance weights, if prioritised
+    next_mask: Tensor | None = None  # [B, actions] which actions are legal after those steps, if some are not
 
 
 class Replay:
     """The last `capacity` transitions of `num_envs` environments.
 
     `alpha` > 0 draws in proportion to priority ** alpha, else uniformly. New transitions get the highest priority so far.
+    `choices` > 0: which of that many actions are legal is kept too.
     """
 
     def __init__(
@@ -94,6 +52,7 @@ class Replay:
         n_step: int = 1,
         alpha: float = 0.0,
         device: torch.device | str = "cpu",
+        choices: int = 0,
     ) -> None:
         rows = capacity // num_envs
         if rows < n_step:
@@ -106,58 +65,75 @@ class Replay:
         except RuntimeError:
             raise ValueError(f"a buffer of {capacity:,} transitions does not fit into memory") from None
         self.next_obs = torch.zeros_like(self.obs)
+        self.next_mask = torch.zeros((size, choices), dtype=torch.bool, device=self.device)
         self.action = torch.zeros(size, dtype=torch.int64, device=self.device)
         self.reward = torch.zeros(size, device=self.device)
         self.discount = torch.zeros(size, device=self.device)
         self.open = torch.zeros(size, dtype=torch.bool, device=self.device)  # the episode goes on after this row's last step
         self.written = 0  # rows ever written
-        self.tree = SumTree(size, self.device) if alpha > 0 else None
-        self.top_priority = torch.ones((), dtype=torch.float64, device=self.device)
+        self.tree = make_tree(size, self.device) if alpha > 0 else None
 
     def __len__(self) -> int:
         return min(self.written, self.rows) * self.num_envs
 
-    def add(self, obs: Tensor, action: Tensor, reward: Tensor, next_obs: Tensor, terminated: Tensor, truncated: Tensor) -> None:
+    def add(
+        self,
+        obs: Tensor,
+        action: Tensor,
+        reward: Tensor,
+        next_obs: Tensor,
+        terminated: Tensor,
+        truncated: Tensor,
+        next_mask: Tensor | None = None,
+    ) -> None:
         """Store one vector step: all arguments [num_envs, ...]. `next_obs` is the true one, before any auto-reset."""
+        self._write(obs, action, reward, next_obs, terminated, truncated, next_mask)
+        if self.tree is not None:
+            row = self._row(0)
+            self.tree.open_range(row.start, row.stop)
+        self.written += 1
+
+    def _write(
+        self,
+        obs: Tensor,
+        action: Tensor,
+        reward: Tensor,
+        next_obs: Tensor,
+        terminated: Tensor,
+        truncated: Tensor,
+        next_mask: Tensor | None,
+    ) -> None:
         row = self._row(0)
-        discount = self.gamma * (1 - terminated.to(torch.float32))
-        running = ~(terminated | truncated)
         self.obs[row] = obs
         self.action[row] = action
         self.reward[row] = reward
-        self.discount[row] = discount
+        self.discount[row] = self.gamma * (1 - terminated.to(torch.float32))
         self.next_obs[row] = next_obs
-        if self.n_step > 1:
-            self.open[row] = running
-            for steps in range(1, min(self.n_step, self.written + 1)):
-                self._extend(self._row(-steps), steps, reward, discount, next_obs, running)
-        if self.tree is not None:
-            self.tree.set_range(row.start, row.stop, self.top_priority)
-        self.written += 1
+        self.open[row] = ~(terminated | truncated)
+        if next_mask is not None:
+            self.next_mask[row] = next_mask
+        for steps in range(1, min(self.n_step, self.written + 1)):
+            self._extend(self._row(-steps), row, steps, reward)
 
-    def _extend(self, row: slice, steps: int, reward: Tensor, discount: Tensor, next_obs: Tensor, running: Tensor) -> None:
+    def _extend(self, row: slice, newest: slice, steps: int, reward: Tensor) -> None:
         """Add the newest step to a row written `steps` before it, where its episode still went on."""
-        still = self.open[row]
+        still = self.open[row].clone()
         scale = self.gamma**steps
         self.reward[row] += scale * torch.where(still, reward, 0.0)
-        self.discount[row] = torch.where(still, scale * discount, self.discount[row])
-        shape = (-1,) + (1,) * (next_obs.dim() - 1)
-        self.next_obs[row] = torch.where(still.view(shape), next_obs, self.next_obs[row])
-        self.open[row] = still & running
+        self.discount[row] = torch.where(still, scale * self.discount[newest], self.discount[row])
+        for field in (self.next_obs, self.next_mask):
+            shape = (-1,) + (1,) * (field.dim() - 1)
+            field[row] = torch.where(still.view(shape), field[newest], field[row])
+        self.open[row] = still & self.open[newest]
 
     def sample(self, batch: int, generator: torch.Generator, beta: float = 0.0) -> Batch:
-        """Draw `batch` transitions."""
-        weight = None
+        """Draw `batch` transitions, which stay valid until the next draw."""
         if self.tree is None:
-            index = torch.randint(len(self), (batch,), generator=generator, device=self.device)
-        else:
-            # One draw from each of `batch` equal slices of the total: as fair as independent draws, with less variance.
-            slices = torch.arange(batch, dtype=torch.float64, device=self.device)
-            jitter = torch.rand(batch, dtype=torch.float64, generator=generator, device=self.device)
-            total = self.tree.total
-            index = self.tree.draw((slices + jitter) / batch * total)
-            weight = (len(self) * self.tree.get(index) / total).pow(-beta)
-            weight = (weight / weight.max()).to(torch.float32)
+            return self._gather(torch.randint(len(self), (batch,), generator=generator, device=self.device), None)
+        jitter = torch.rand(batch, dtype=torch.float64, generator=generator, device=self.device)
+        return self._gather(*self.tree.sample(jitter, beta))
+
+    def _gather(self, index: Tensor, weight: Tensor | None) -> Batch:
         return Batch(
             self.obs.index_select(0, index),
             self.action.index_select(0, index),
@@ -166,14 +142,13 @@ class Replay:
             self.next_obs.index_select(0, index),
             index,
             weight,
+            self.next_mask.index_select(0, index) if self.next_mask.shape[1] else None,
         )
 
     def set_priorities(self, index: Tensor, error: Tensor) -> None:
         """Replay transitions [B] by their errors [B] from now on."""
-        assert self.tree is not None
-        priority = (error.detach().abs().to(torch.float64) + 1e-6).pow(self.alpha)
-        self.tree.set(index, priority)
-        self.top_priority = torch.maximum(self.top_priority, priority.max())
+        if self.tree is not None:
+            self.tree.set_errors(index, error.detach(), self.alpha)
 
     def state(self) -> dict[str, Tensor]:
         """The filled part, for a checkpoint."""
@@ -181,7 +156,7 @@ class Replay:
         fields = {name: getattr(self, name)[:used] for name in _FIELDS}
         fields["written"] = torch.tensor(self.written)
         if self.tree is not None:
-            fields |= {"priority": self.tree.levels[0][:used], "top_priority": self.top_priority}
+            fields |= {"priority": self.tree.levels[0][:used], "top_priority": self.tree.top}
         return fields
 
     def load_state(self, state: dict[str, Tensor]) -> None:
@@ -191,11 +166,82 @@ class Replay:
             getattr(self, name)[:used] = state[name]
         if self.tree is not None:
             self.tree.set(torch.arange(used, device=self.device), state["priority"].to(self.device))
-            self.top_priority = state["top_priority"].to(self.device)
+            self.tree.top.copy_(state["top_priority"])
 
     def _row(self, offset: int) -> slice:
         start = (self.written + offset) % self.rows * self.num_envs
         return slice(start, start + self.num_envs)
 
 
-_FIELDS = ("obs", "next_obs", "action", "reward", "discount", "open")
+_FIELDS = ("obs", "next_obs", "next_mask", "action", "reward", "discount", "open")
+
+
+class CompiledReplay(Replay):
+    """The same on a CPU, in C."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        library = replay_library()
+        self._add, self._gather_rows = library.hotlap_replay_add, library.hotlap_replay_gather
+        fields = (self.obs, self.next_obs, self.next_mask, self.action, self.reward, self.discount, self.open)
+        obs_bytes, mask_bytes = (field[:1].numel() * field.element_size() for field in (self.obs, self.next_mask))
+        sizes = (self.num_envs, self.rows, self.n_step, obs_bytes, mask_bytes)
+        packed = struct.pack("=5qd7q", *sizes, self.gamma, *(field.data_ptr() for field in fields))
+        self._struct = ctypes.create_string_buffer(packed, len(packed))  # replay.c's struct Ring
+        self._ring = ctypes.addressof(self._struct)
+        self._step = (ctypes.c_int64 * 8)()  # replay.c's struct Step
+        self._batch, self._batch_step = Batch(*(torch.empty(0),) * 6), (ctypes.c_int64 * 8)()
+
+    def _write(
+        self,
+        obs: Tensor,
+        action: Tensor,
+        reward: Tensor,
+        next_obs: Tensor,
+        terminated: Tensor,
+        truncated: Tensor,
+        next_mask: Tensor | None,
+    ) -> None:
+        legal = None if next_mask is None else next_mask.contiguous()
+        self._step[:] = (
+            obs.data_ptr(),
+            next_obs.data_ptr(),
+            0 if legal is None else legal.data_ptr(),
+            action.data_ptr(),
+            reward.data_ptr(),
+            0,
+            terminated.data_ptr(),
+            truncated.data_ptr(),
+        )
+        self._add(self._ring, self._step, self.written)
+
+    def _gather(self, index: Tensor, weight: Tensor | None) -> Batch:
+        if len(self._batch.rows) != len(index):
+            self._allocate(len(index))
+        self._gather_rows(self._ring, index.data_ptr(), len(index), self._batch_step)
+        return self._batch._replace(rows=index, weight=weight)
+
+    def _allocate(self, size: int) -> None:
+        masked = self.next_mask.shape[1] > 0
+        fields = (self.obs, self.next_obs, self.next_mask, self.action, self.reward, self.discount)
+        obs, next_obs, next_mask, action, reward, discount = (f.new_empty(size, *f.shape[1:]) for f in fields)
+        rows = torch.empty(size, dtype=torch.int64)
+        self._batch = Batch(obs, action, reward, discount, next_obs, rows, next_mask=next_mask if masked else None)
+        self._batch_step[:6] = [part.data_ptr() for part in (obs, next_obs, next_mask, action, reward, discount)]
+
+
+def make_replay(*arguments: Any, device: torch.device, **named: Any) -> Replay:
+    """In C on a CPU, where there is a compiler."""
+    kind = CompiledReplay if device.type == "cpu" and replay_library() is not None else Replay
+    return kind(*arguments, device=device, **named)
+
+
+@cache
+def replay_library() -> Any:
+    library = native.optional("replay", Path(__file__).with_name("replay.c"), _FLAGS)
+    if library is not None:
+        pointer, size = ctypes.c_void_p, ctypes.c_int64
+        library.hotlap_replay_add.argtypes = [pointer, pointer, size]
+        library.hotlap_replay_gather.argtypes = [pointer, pointer, size, pointer]
+        library.hotlap_replay_add.restype = library.hotlap_replay_gather.restype = None
+    return library

@@ -1,0 +1,142 @@
+"""Does hotlap's DQN learn as well as Stable-Baselines3's with the same recipe? Mean return of 100 greedy episodes per seed.
+
+    python benchmarks/dqn_learning.py [TASK ...]
+
+LunarLander needs box2d (pip install box2d).
+"""
+
+import json
+import sys
+import time
+from collections import deque
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from side_by_side import RESULTS, err
+
+from hotlap.core import machine
+from hotlap.core.clock import StageClock
+from hotlap.envs.vector import make_gym
+from hotlap.train import dqn
+
+CURVES = "curves of steps, seconds, return"
+CARTPOLE = dqn.Config(
+    num_envs=4,
+    turbo=False,
+    total_steps=100_000,
+    iteration_steps=128,
+    updates_per_step=2,
+    learning_starts=1_000,
+    batch_size=128,
+    buffer_size=50_000,
+    learning_rate=1e-3,
+    grad_clip=10.0,
+    hidden=(64, 64),
+    target_sync=200,
+    epsilon_end=0.04,
+    epsilon_steps=16_000,
+)
+LUNAR_LANDER = replace(
+    CARTPOLE,
+    total_steps=200_000,
+    updates_per_step=4,
+    learning_rate=5e-4,
+    hidden=(128, 128),
+    target_sync=500,
+    epsilon_steps=40_000,
+)
+TASKS: dict[str, tuple[int, dqn.Config]] = {"CartPole-v1": (5, CARTPOLE), "LunarLander-v3": (3, LUNAR_LANDER)}  # seeds, recipe
+
+
+def ours(task: str, config: dqn.Config) -> dict[str, Any]:
+    env = make_gym(task, config.num_envs, seed=config.seed)
+    state, clock = dqn.start(config, env), StageClock(enabled=False)
+    recent: deque[float] = deque(maxlen=100)
+    curve, begin = [], time.perf_counter()
+    while state.env_steps < config.total_steps:
+        recent.extend(dqn.iterate(state, config, env, clock).episodes.get("return", []))
+        curve.append([state.env_steps, time.perf_counter() - begin, float(np.mean(recent)) if recent else None])
+    played = dqn.evaluate(state, make_gym(task, 100), 10_000)["return"]
+    return {"return": float(played.mean()), "seconds": curve[-1][1], "updates": state.updates, "curve": curve}
+
+
+def theirs(task: str, config: dqn.Config) -> dict[str, Any]:
+    from stable_baselines3 import DQN
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    # Not by name: then it would ask for images, and LunarLander would draw particles, at a tenth of the speed.
+    env: Any = make_vec_env(lambda: gymnasium.make(task), config.num_envs, seed=config.seed)
+    model = DQN(
+        "MlpPolicy",
+        env,
+        learning_rate=config.learning_rate,
+        buffer_size=config.buffer_size,
+        learning_starts=config.learning_starts,
+        batch_size=config.batch_size,
+        gamma=config.gamma,
+        train_freq=1,
+        gradient_steps=int(config.updates_per_step),
+        # in environment steps
+        target_update_interval=int(config.target_sync / config.updates_per_step * config.num_envs),
+        exploration_fraction=config.epsilon_steps / config.total_steps,
+        exploration_final_eps=config.epsilon_end,
+        max_grad_norm=config.grad_clip,
+        policy_kwargs={"net_arch": list(config.hidden)},
+        seed=config.seed,
+        device="cpu",
+    )
+    curve: list[list[Any]] = []
+    begin = time.perf_counter()
+    every = config.iteration_steps * config.num_envs
+
+    class Watch(BaseCallback):
+        def _on_step(self) -> bool:
+            if self.num_timesteps % every == 0:
+                seen = [episode["r"] for episode in self.model.ep_info_buffer or ()]
+                curve.append([self.num_timesteps, time.perf_counter() - begin, float(np.mean(seen)) if seen else None])
+            return True
+
+    model.learn(config.total_steps, callback=Watch())
+    seconds = time.perf_counter() - begin
+    played = evaluate_policy(model, env, 100, warn=False)[0]
+    return {"return": float(played), "seconds": seconds, "updates": model._n_updates, "curve": curve}  # type: ignore[arg-type]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    path = RESULTS / "dqn_learning.json"
+    for task in sys.argv[1:] or TASKS:
+        seeds, config = TASKS[task]
+        for name, train in {"hotlap": ours, "SB3": theirs}.items():
+            runs = []
+            for seed in range(seeds):
+                err.print(f"{task}: {name}, seed {seed}")
+                runs.append(train(task, replace(config, seed=seed)))
+            result = {
+                "returns": [run["return"] for run in runs],
+                "seconds": [run["seconds"] for run in runs],
+                "updates": [run["updates"] for run in runs],
+                CURVES: [run["curve"] for run in runs],
+            }
+            mean = sum(run["seconds"] for run in runs) / len(runs)
+            print(task, name, [round(run["return"], 2) for run in runs], f"{mean:.1f} s each", flush=True)
+            keep(path, f"{task}: {name}", result)
+
+
+def keep(path: Path, title: str, result: dict[str, Any]) -> None:
+    """Add a result to those that are kept, or replace it."""
+    kept = json.loads(path.read_text())["results"] if path.exists() else {}
+    document: dict[str, Any] = {"schema": "hotlap.benchmark/1", "command": "python benchmarks/dqn_learning.py"}
+    document |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.describe()}
+    path.write_text(json.dumps({**document, "results": {**kept, title: result}}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
