@@ -85,7 +85,7 @@ def main() -> None:
         value = net(torch.from_numpy(seen[rows])).gather(1, torch.from_numpy(actions[rows])[:, None])[:, 0]
         loss = (weight * nn.functional.smooth_l1_loss(value, goal, reduction="none")).mean()
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(net.parameters(), 10.0)
         optimizer.step()
         priorities = ((value - goal).detach().abs().numpy() + 1e-6) ** ALPHA

@@ -33,7 +33,7 @@ from hotlap.train.flat import Adam, flatten
 from hotlap.train.memory import Memory
 from hotlap.train.metrics import Metrics
 from hotlap.train.nets import QNETS, QMaker, QNet, named
-from hotlap.train.replay import Replay, make_replay
+from hotlap.train.replay import Replay, replay_kind
 
 Config = DQNConfig
 
@@ -89,7 +89,7 @@ def start(config: Config, env: Any, nets: Mapping[str, QMaker] = QNETS) -> State
         actor=actor,
         gradient=gradient,
         optimizer=optimizer,
-        replay=make_replay(
+        replay=replay_kind(device)(
             config.buffer_size,
             config.num_envs,
             spec.obs_shape,

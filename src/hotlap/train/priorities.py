@@ -15,8 +15,8 @@ from torch import Tensor
 from hotlap.core import native
 
 LEAST = 1e-6  # added to errors, so that everything is replayed at times
-_FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fassociative-math", "-fno-signed-zeros", "-fno-math-errno")
-_FLAGS += ("-fno-trapping-math", "-fPIC", "-shared")
+_FREE = ("-fassociative-math", "-fno-signed-zeros", "-fno-math-errno", "-fno-trapping-math")  # sums in any order
+_FLAGS = ("-std=gnu11", "-O3", "-march=native", *_FREE, "-fPIC", "-shared")
 
 
 class SumTree:

@@ -133,10 +133,13 @@ static void multiply(const float *a, int64_t a_row, int64_t a_column, const floa
 
 static void transpose(const Layer *layer, const float *flat, float *restrict transposed, float *restrict bias, int64_t width) {
     const float *restrict weight = flat + layer->weight;
-    for (int64_t o = 0; o < layer->outputs; o++) {
-        for (int64_t i = 0; i < layer->inputs; i++) transposed[i * width + o] = weight[o * layer->inputs + i];
-        bias[o] = flat[layer->bias + o];
+    for (int64_t first = 0; first < layer->outputs; first += LANES) { /* a cache line is written at once */
+        int64_t end = first + LANES < layer->outputs ? first + LANES : layer->outputs;
+        for (int64_t i = 0; i < layer->inputs; i++) {
+            for (int64_t o = first; o < end; o++) transposed[i * width + o] = weight[o * layer->inputs + i];
+        }
     }
+    memcpy(bias, flat + layer->bias, layer->outputs * sizeof(float));
 }
 
 /* The layers of a vector of parameters as `forward` wants them. */

@@ -19,6 +19,7 @@ from hotlap.train.nets import QNet
 from hotlap.train.replay import Batch
 
 MOST_LAYERS = 16  # as in q.c
+WIDEST = 256  # layer; wider ones do not stay in the cache, and torch computes them as fast
 OBS_KINDS = {"<f4": 0, "|u1": 1, "|b1": 1}  # as in q.c
 SPARSE_KINDS = {"<i2": 2, "<i4": 3}
 # Sums in any order; not -ffast-math, which would change how the whole process rounds.
@@ -67,7 +68,7 @@ class QKernel:
         rows = len(batch.action)
         if rows != self._rows:
             self._rows, self._work, self._error = rows, self._workspace(rows), torch.empty(rows)
-        self._batch[:] = (
+        self._batch[:] = [
             batch.obs.data_ptr(),
             batch.next_obs.data_ptr(),
             batch.action.data_ptr(),
@@ -75,7 +76,7 @@ class QKernel:
             batch.discount.data_ptr(),
             0 if batch.next_mask is None else batch.next_mask.data_ptr(),
             0 if batch.weight is None else batch.weight.data_ptr(),
-        )
+        ]
         work = self._work.data_ptr()
         self._total += self._library.hotlap_q_loss(
             self._net, self._flat, self._target, self._batch, self._double, self._error.data_ptr(), rows, work
@@ -115,8 +116,11 @@ class CompiledAdam(Adam):
 def fits(net: nn.Module, spec: EnvSpec, device: torch.device) -> bool:
     """Whether this is a network that q.c computes, and faster than torch."""
     kinds = SPARSE_KINDS if spec.obs_size else OBS_KINDS
-    dense = type(net) is QNet and isinstance(net.encoder, Flatten | Sparse) and len(_linears(net)) <= MOST_LAYERS
-    return dense and spec.obs_dtype in kinds and device.type == "cpu" and q_library() is not None
+    if type(net) is not QNet or not isinstance(net.encoder, Flatten | Sparse) or spec.obs_dtype not in kinds:
+        return False
+    linears = _linears(net)
+    small = len(linears) <= MOST_LAYERS and max(linear.out_features for linear in linears) <= WIDEST
+    return small and device.type == "cpu" and q_library() is not None
 
 
 def _linears(net: QNet) -> list[nn.Linear]:

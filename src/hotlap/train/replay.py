@@ -3,7 +3,7 @@
 `add` takes one vector step (a row per environment). N-step returns are kept in place: a new row also extends the n-1 rows
 before it, up to the end of their episode, so every stored row is always usable. `Replay` is plain torch, for any device;
 `CompiledReplay` does the same on a CPU in one C call each (replay.c), where a torch operation's overhead exceeds the copy it
-makes. `make_replay` chooses.
+makes. `replay_kind` chooses.
 """
 
 import ctypes
@@ -203,7 +203,7 @@ class CompiledReplay(Replay):
         next_mask: Tensor | None,
     ) -> None:
         legal = None if next_mask is None else next_mask.contiguous()
-        self._step[:] = (
+        self._step[:] = [
             obs.data_ptr(),
             next_obs.data_ptr(),
             0 if legal is None else legal.data_ptr(),
@@ -212,7 +212,7 @@ class CompiledReplay(Replay):
             0,
             terminated.data_ptr(),
             truncated.data_ptr(),
-        )
+        ]
         self._add(self._ring, self._step, self.written)
 
     def _gather(self, index: Tensor, weight: Tensor | None) -> Batch:
@@ -230,10 +230,9 @@ class CompiledReplay(Replay):
         self._batch_step[:6] = [part.data_ptr() for part in (obs, next_obs, next_mask, action, reward, discount)]
 
 
-def make_replay(*arguments: Any, device: torch.device, **named: Any) -> Replay:
+def replay_kind(device: torch.device) -> type[Replay]:
     """In C on a CPU, where there is a compiler."""
-    kind = CompiledReplay if device.type == "cpu" and replay_library() is not None else Replay
-    return kind(*arguments, device=device, **named)
+    return CompiledReplay if device.type == "cpu" and replay_library() is not None else Replay
 
 
 @cache
