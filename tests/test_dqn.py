@@ -448,8 +448,8 @@ def test_evaluation_counts_each_environment_once():
     _env, state = begin(config)
     result = dqn.evaluate(state, systems.load("snake").make_env(config, 50), seed=3)
     again = dqn.evaluate(state, systems.load("snake").make_env(config, 50), seed=3)
-    assert all(len(values) == 50 for values in result.values())
-    for name in result:
+    assert all(len(values) == 50 for values in result.columns.values())
+    for name in result.columns:
         np.testing.assert_array_equal(result[name], again[name])
     assert (result["length"] >= 1).all()
 
