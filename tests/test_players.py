@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from hotlap.core.clock import StageClock
 from hotlap.envs.vector import make_gym
 from hotlap.train import ppo, rating, selfplay
+from hotlap.train.acting import AgainstPast
 from hotlap.train.advantage import gae, gae_of_seats, seats_in_torch
+from hotlap.train.flat import views
+from hotlap.train.gradients import forward
 from hotlap.train.rollout import minibatches
 
 SMALL = ppo.Config(num_envs=6, horizon=12, batch_size=16, epochs=2, hidden=(16, 16), total_steps=10_000, workers=0)
@@ -137,9 +140,8 @@ def test_each_seat_has_its_own_trajectory():
     # The second game has begun: seats 0, 1, 2 have decided once, and only seat 0 is judged afterwards.
     assert rollout.valid[:, 0].tolist() == [True] * 10 + [False, False]
     assert metrics.episodes["length"] == [9.0] * 6
-    learned = sum(
-        len(part["scaled_advantage"]) for batch in minibatches(rollout, config, torch.Generator(), 0.0, None) for part in batch
-    )
+    batches = minibatches(rollout, config, torch.Generator(), 0.0, state.gradient)
+    learned = sum(len(part.advantage) for batch in batches for part in batch)
     assert learned == 60 // 16 * 16
 
 
@@ -175,6 +177,21 @@ def test_past_policies_play_but_are_not_learned_from():
     state.opponents.flat.data.zero_()
     state.opponents.draw(0, 7)
     assert any(torch.equal(state.opponents.flat.data, past) for past in state.opponents.past)
+
+
+def test_past_policies_are_put_in_their_seats_only():
+    """A past policy that always takes action 0 against a learner that always takes action 2."""
+    config = replace(SMALL, opponents=1, opponent_share=0.5)
+    env = make_gym(Race, 6, seed=0, depth=13)
+    state = ppo.start(config, env)
+    assert isinstance(state.actor, AgainstPast)
+    for vector, favourite in ((state.opponents.past[0], 0), (state.flat.data, 2)):
+        vector.zero_()
+        dict(zip(state.net.parameters(), views(state.net, vector), strict=True))[state.net.action.bias][favourite] = 50.0
+    ppo.collect(state, config, env, StageClock(), ppo.Metrics())
+    own = torch.from_numpy(state.opponents.learner(state.rollout.turns.seat[:-1]))
+    assert (state.rollout.action[own] == 2).all() and (state.rollout.action[~own] == 0).all()
+    assert 0 < (~own).sum() < own.sum()
 
 
 def test_it_learns_to_win_and_is_rated():
@@ -329,14 +346,14 @@ def test_the_memory_of_a_waiting_agent_is_cleared(memory):
     state = ppo.start(config, env)
     ppo.collect(state, config, env, StageClock(), ppo.Metrics())
     ppo.compute_advantages(state, config)
-    ((batch,),) = minibatches(state.rollout, config, torch.Generator(), 0.0, None)
-    _, value = ppo.forward(state.net, batch)
-    acted = batch["weight"] > 0
+    ((batch,),) = minibatches(state.rollout, config, torch.Generator(), 0.0, state.gradient)
+    _, value = forward(state.net, batch)
+    acted = batch.weight > 0
     assert acted.sum() == 24  # of 32: two agents wait for half of the time
-    torch.testing.assert_close(value[acted], batch["value"][acted])
+    torch.testing.assert_close(value[acted], batch.value[acted])
     alone, _ = state.net(torch.zeros(1, 1))[1:]  # a first observation, with nothing to remember
     torch.testing.assert_close(state.rollout.value[4, 1], alone[0])
-    assert state.by_hand is None
+    assert state.gradient.calls_modules
 
 
 @pytest.mark.parametrize(

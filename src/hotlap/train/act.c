@@ -1,7 +1,7 @@
 /* A small network chooses actions for a few rows: layers, softmax and the draw in one call. */
 #include "fast.h"
 
-#define WIDEST 1024 /* as in fused.py */
+#define WIDEST 1024 /* as in dense.py */
 
 typedef struct {
     int64_t outputs;

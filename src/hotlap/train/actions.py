@@ -123,6 +123,9 @@ class Gaussian:
         z = (action - mean) * (-log_std).exp()
         return -(0.5 * z**2 + log_std + _LOG_SQRT_2PI).sum(-1), (log_std + 0.5 + _LOG_SQRT_2PI).sum(-1)
 
+    def log_prob(self, output: Tensor, action: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.evaluate(output, action, mask)[0]
+
     def to_env(self, action: Tensor) -> NDArray[Any]:
         """As environments take them: within their bounds."""
         host: NDArray[Any] = np.clip(action.cpu().numpy(), *self._bounds)

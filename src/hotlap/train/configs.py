@@ -168,3 +168,31 @@ class PPOConfig(Common):
     @property
     def iteration_steps(self) -> int:
         return self.horizon
+
+    @property
+    def by_sequences(self) -> bool:
+        """Whether minibatches are made of whole sequences."""
+        return self.memory != "none" or self.sequences or self.priority_alpha > 0
+
+
+def validate_ppo(config: PPOConfig) -> None:
+    """Refuse a config that cannot work."""
+    check(
+        config,
+        ones=("horizon", "epochs", "batch_size", "accumulate", "async_factor", "context", "opponent_every"),
+        zeros=("clip", "value_clip", "value_weight", "entropy", "target_kl", "priority_alpha", "opponents"),
+        fractions=("gae_lambda", "priority_beta", "opponent_share"),
+        words={
+            "activation": ("tanh", "relu"),
+            "memory": ("none", "lstm", "gru", "attention"),
+            "precision": ("float32", "bfloat16"),
+        },
+    )
+    if config.async_factor > 1 and (config.normalize_obs or config.normalize_reward):
+        raise ValueError(
+            "async-factor does not work with normalize-obs and normalize-reward: they depend on which group comes first"
+        )
+    unit = config.horizon * config.accumulate if config.by_sequences else config.accumulate
+    if config.batch_size % unit:
+        what = "accumulate x horizon: whole sequences" if config.by_sequences else "accumulate"
+        raise ValueError(f"batch-size must be a multiple of {unit} ({what}), not {config.batch_size}")

@@ -4,6 +4,8 @@ An optimizer that walks over parameters takes several times longer than the arit
 one vector are two operations.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -30,7 +32,7 @@ def gradient_views(net: nn.Module, vector: Tensor) -> dict[Tensor, Tensor]:
 
 
 class Adam:
-    """Adam on one vector, with the gradient clipped to a norm, in one fused torch operation.
+    """Adam on one vector, with the gradient clipped to a norm, in one fused torch operation where there is one.
 
     Step size and count are tensors and nothing asks the device for a number, so that a CUDA graph can hold it all. Where `skip`
     is 1 nothing happens.
@@ -45,20 +47,56 @@ class Adam:
     def step(self, gradient: Tensor) -> None:
         scale = (torch.linalg.vector_norm(gradient) + 1e-6).div_(self.clip).clamp_(min=1.0) if self.clip else None
         self.steps += 1 - self.skip
-        torch._fused_adam_(
-            [self.flat],
-            [gradient],
-            [self.mean],
-            [self.square],
-            [],
-            [self.steps],
-            lr=self.rate,
-            beta1=0.9,
-            beta2=0.999,
-            weight_decay=0.0,
-            eps=self.eps,
-            amsgrad=False,
-            maximize=False,
-            grad_scale=scale,
-            found_inf=self.skip,
-        )
+        adam_step(self, gradient, scale)
+
+
+BETA1, BETA2 = 0.9, 0.999
+
+
+def fused_step(adam: Adam, gradient: Tensor, scale: Tensor | None) -> None:
+    """One operation, which torch keeps for its own optimizers; the gradient is divided by `scale`."""
+    torch._fused_adam_(
+        [adam.flat],
+        [gradient],
+        [adam.mean],
+        [adam.square],
+        [],
+        [adam.steps],
+        lr=adam.rate,
+        beta1=BETA1,
+        beta2=BETA2,
+        weight_decay=0.0,
+        eps=adam.eps,
+        amsgrad=False,
+        maximize=False,
+        grad_scale=scale,
+        found_inf=adam.skip,
+    )
+
+
+def plain_step(adam: Adam, gradient: Tensor, scale: Tensor | None) -> None:
+    """The specification of `fused_step`, in operations that every torch has."""
+    gradient = gradient if scale is None else gradient / scale
+    steps = adam.steps.clamp(min=1)
+    mean, square = adam.mean.lerp(gradient, 1 - BETA1), adam.square.lerp(gradient**2, 1 - BETA2)
+    deviation = (square / (1 - BETA2**steps)).sqrt_().add_(adam.eps)
+    moved = adam.flat - adam.rate * (mean / (1 - BETA1**steps)) / deviation
+    for kept, new in ((adam.mean, mean), (adam.square, square), (adam.flat, moved)):
+        kept.copy_(torch.where(adam.skip > 0, kept, new))
+
+
+def choose_step() -> Callable[[Adam, Tensor, Tensor | None], None]:
+    """The fused operation, if this torch has it and it does what it should."""
+    results = []
+    for step in (plain_step, fused_step):
+        trial = Adam(nn.Parameter(torch.ones(2)), 0.1, eps=1e-5)
+        trial.steps += 1
+        try:
+            step(trial, torch.tensor([1.0, -2.0]), torch.tensor(2.0))
+        except (AttributeError, TypeError, RuntimeError):
+            return plain_step
+        results.append(torch.stack([trial.flat, trial.mean, trial.square]))
+    return fused_step if torch.allclose(results[0], results[1]) else plain_step
+
+
+adam_step = choose_step()

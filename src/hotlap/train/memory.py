@@ -74,3 +74,8 @@ class Attention(nn.Module):
         score = score.masked_fill((episode != before[..., None])[:, :, None], -torch.inf)
         attended = torch.einsum("tbhk,tbhdk->tbhd", score.softmax(-1), value).reshape(steps, batch, -1)
         return torch.tanh(features + self.out(attended))
+
+
+def cleared(memory: Memory, done: Tensor) -> Memory:
+    """The memory, reset to zero in rows whose episode is done."""
+    return tuple(part * (1.0 - done).view(-1, *[1] * (part.ndim - 1)) for part in memory)

@@ -42,3 +42,26 @@ class Moments:
 
     def load(self, state: dict[str, Tensor]) -> None:
         self.mean, self.squares, self.count = state["mean"], state["squares"], state["count"]
+
+
+class RewardScale:
+    """Divides rewards by the running standard deviation of the discounted return."""
+
+    def __init__(self, rows: int, gamma: float, device: torch.device) -> None:
+        self.moments, self.gamma = Moments((), device), gamma
+        self.returns = torch.zeros(rows, device=device)  # discounted so far
+
+    def scale_(self, rows: slice, reward: Tensor, done: Tensor) -> None:
+        """In place: the rewards of a step of some rows, of which some are done with their episode."""
+        returns = self.returns[rows]
+        returns.mul_(self.gamma).add_(reward)
+        self.moments.add(returns)
+        reward.mul_(self.moments.scale)
+        returns.mul_(1 - done)
+
+    def state(self) -> dict[str, Tensor]:
+        return {**self.moments.state(), "returns": self.returns}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        self.moments.load(state)
+        self.returns.copy_(state["returns"])

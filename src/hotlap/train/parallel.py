@@ -29,6 +29,19 @@ def rank() -> int:
     return dist.get_rank() if dist.is_initialized() else 0
 
 
+def row_seeds(entropy: list[int], rows: int) -> list[int]:
+    """Seeds for the rows of this process: those of one process with all the rows."""
+    first = rank() * rows
+    return np.random.SeedSequence(entropy).generate_state(first + rows)[first:].tolist()  # type: ignore[no-any-return]
+
+
+def generator(device: torch.device, seed: int, *more: int) -> torch.Generator:
+    """A random stream of this process, one for each further number."""
+    key = (rank(), *more)
+    mixed = int(np.random.SeedSequence([seed, *key]).generate_state(1, np.uint64)[0]) >> 1 if any(key) else seed
+    return torch.Generator(device).manual_seed(mixed)
+
+
 def join(config: Any) -> Any:
     """Join the other processes that torchrun started; returns this process's share of the config."""
     count = int(os.environ.get("WORLD_SIZE", "1"))

@@ -9,11 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hotlap.train import fused, parallel
+from hotlap.envs.buffers import StepBuffers
+from hotlap.train import parallel
+from hotlap.train.actions import Actions
+from hotlap.train.configs import PPOConfig
+from hotlap.train.gradients import Gradient
 from hotlap.train.memory import Memory
-
-Rows = dict[str, Any]  # tensors with a row per decision
-ByHand = fused.FusedPolicy | fused.FusedRecurrent | None
+from hotlap.train.minibatch import Minibatch
+from hotlap.train.normalize import Moments
 
 
 @dataclass
@@ -37,13 +40,14 @@ class Rollout:
     done: Tensor
     advantage: Tensor
     mask: Tensor | None
-    memory: Memory  # of the network, before the first step
+    memory: Memory  # of the network, now
+    first_memory: Memory  # before the first step
     in_place: bool  # whether environments write observations, masks and rewards here themselves
     turns: TurnBuffers | None = None
     valid: NDArray[np.bool_] | None = None  # decisions to learn from, if not all
 
     @classmethod
-    def allocate(cls, config: Any, env: Any, actions: Any, memory: Memory, device: torch.device) -> "Rollout":
+    def allocate(cls, config: PPOConfig, env: Any, actions: Actions, memory: Memory, device: torch.device) -> "Rollout":
         """For `config.horizon` steps: views of the environments' own arrays where they have one for each step."""
         steps, rows, rings = config.horizon, env.num_envs, env.rings
         kind = torch.from_numpy(rings["obs"][:0]).dtype
@@ -73,42 +77,83 @@ class Rollout:
             advantage=zeros(steps, rows),
             mask=ring("mask", torch.bool) if env.engine.masked else None,
             memory=memory,
+            first_memory=tuple(torch.zeros_like(part) for part in memory),
             in_place=in_place,
             turns=turns,
             valid=np.ones((steps, rows), bool) if env.env_spec.seats > 1 or env.env_spec.agents > 1 else None,
         )
 
-    def rows(self) -> Rows:
-        """The training data, [horizon, rows, ...]."""
-        parts = {
-            "obs": self.obs[:-1],
-            "action": self.action,
-            "log_prob": self.log_prob,
-            "value": self.value[:-1],
-            "advantage": self.advantage,
-        }
-        return parts if self.mask is None else {**parts, "mask": self.mask[:-1]}
+    def begin(self) -> None:
+        """The next rollout goes on from where the last one ended."""
+        self.done.zero_()
+        for first, now in zip(self.first_memory, self.memory, strict=True):
+            first.copy_(now)
+
+    def place(self, t: int, rows: slice, out: StepBuffers, moments: Moments | None) -> None:
+        """Where some rows are at step t, unless the environments wrote it here themselves."""
+        if self.valid is not None and t < len(self.valid) and out.active.size:
+            self.valid[t, rows] = out.active
+        if self.in_place:
+            return
+        obs = torch.from_numpy(out.obs).to(self.obs.device)
+        if moments is not None:
+            if t < len(self.reward):  # the last row is the first of the next rollout
+                moments.add(obs)
+            obs = moments.normalize(obs)
+        self.obs[t, rows] = obs.to(self.obs.dtype)
+        if self.mask is not None:
+            self.mask[t, rows] = torch.from_numpy(out.mask).to(self.mask.device)
+        if self.turns is not None:
+            self.turns.seat[t, rows] = out.seat
+
+    def store(self, t: int, rows: slice, out: StepBuffers, ended: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        """What step t of some rows led to. Returns the rows that begin an episode: those that ended one, and waiting agents."""
+        if not self.in_place:
+            self.reward[t, rows].copy_(torch.from_numpy(out.reward))
+            if self.turns is not None:
+                self.turns.rewards[t, rows] = out.rewards
+        fresh = ended
+        if self.valid is not None and out.active.size:
+            waiting = ~self.valid[t, rows]
+            fresh = waiting if ended is None else ended | waiting
+        if fresh is not None:
+            self.done[t, rows].copy_(torch.from_numpy(fresh))
+        return fresh
+
+    def bootstrap(self, t: int, rows: slice, out: StepBuffers, chosen: NDArray[np.int64], value: Tensor) -> None:
+        """Add the discounted value of where episodes were cut off to their last reward."""
+        index = torch.from_numpy(chosen).to(self.reward.device)
+        if self.turns is None:
+            self.reward[t, rows][index] += value
+            return
+        seat = out.final_seat[chosen]
+        self.turns.rewards[t, rows][chosen, seat] += value.cpu().numpy()
+        self.turns.last[t, rows][chosen] = seat
+        self.done[t, rows][index] = 2.0
+
+    def forget(self, rows: slice, fresh: NDArray[np.bool_] | None) -> None:
+        """Clear the memory of rows that begin an episode."""
+        if fresh is not None:
+            for part in self.memory:
+                part[rows][torch.from_numpy(np.flatnonzero(fresh)).to(part.device)] = 0.0
 
 
 def minibatches(
-    rollout: Rollout, config: Any, generator: torch.Generator, progress: float, by_hand: ByHand
-) -> Iterator[list[Rows]]:
-    """One pass over a rollout. A minibatch comes in parts of equal weight: `config.accumulate`, or more, so that a network that
-    is computed by hand finds in the cache what it needs again."""
-    if rollout.memory or config.sequences or config.priority_alpha:
-        for batch in _of_sequences(rollout, config, generator, progress, by_hand):
-            if by_hand is None:
-                yield batch
-            else:
-                yield [fused.prepare(config, part, len(part["scaled_advantage"])) for part in batch]
+    rollout: Rollout, config: PPOConfig, generator: torch.Generator, progress: float, gradient: Gradient
+) -> Iterator[list[Minibatch]]:
+    """One pass over a rollout. A minibatch comes in parts of equal weight: `config.accumulate`, or more if that is faster."""
+    if config.by_sequences:
+        for chosen, correction in _draw_sequences(rollout, config, generator, progress):
+            step = gradient.part_size(len(chosen) // config.accumulate, config.horizon)
+            parts = _sequences(rollout, config, chosen, correction, step)
+            yield [gradient.prepare(part, len(part.advantage)) for part in parts]
     else:
-        yield from _of_steps(rollout, config, generator, by_hand)
+        yield from _of_steps(rollout, config, generator, gradient)
 
 
-def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand: ByHand) -> Iterator[list[Rows]]:
+def _of_steps(rollout: Rollout, config: PPOConfig, generator: torch.Generator, gradient: Gradient) -> Iterator[list[Minibatch]]:
     """Decisions in random order."""
-    flat = {name: part.flatten(0, 1) for name, part in rollout.rows().items()}
-    count, device = len(flat["advantage"]), flat["advantage"].device
+    count, device = rollout.advantage.numel(), rollout.advantage.device
     if rollout.valid is None:
         order = torch.randperm(count, generator=generator, device=device)
     else:
@@ -118,74 +163,88 @@ def _of_steps(rollout: Rollout, config: Any, generator: torch.Generator, by_hand
     size = min(count, config.batch_size) // config.accumulate * config.accumulate
     if not size:
         return
-    shuffled = {name: part[order] for name, part in flat.items()}
-    shuffled |= _returns_and_advantages(config, shuffled["advantage"], shuffled["value"], size)
-    step = _in_cache(size // config.accumulate, 1, by_hand)
-    if by_hand is not None:
-        shuffled = fused.prepare(config, shuffled, step)  # for all minibatches at once
+
+    def shuffled(part: Tensor) -> Tensor:
+        return part.flatten(0, 1)[order]
+
+    value = shuffled(rollout.value[:-1])
+    return_, advantage = returns_and_advantages(config, shuffled(rollout.advantage), value, size)
+    rows = Minibatch(
+        obs=shuffled(rollout.obs[:-1]),
+        action=shuffled(rollout.action),
+        log_prob=shuffled(rollout.log_prob),
+        value=value,
+        advantage=advantage,
+        return_=return_,
+        mask=None if rollout.mask is None else shuffled(rollout.mask[:-1]),
+    )
+    step = gradient.part_size(size // config.accumulate, 1)
+    rows = gradient.prepare(rows, step)  # for all minibatches at once
     for begin in range(0, count - size + 1, size):
-        yield [{name: part[at : at + step] for name, part in shuffled.items()} for at in range(begin, begin + size, step)]
+        yield [rows.part(slice(at, at + step)) for at in range(begin, begin + size, step)]
 
 
-def _in_cache(size: int, rows: int, by_hand: ByHand) -> int:
-    """Size of the equal parts of a minibatch whose activations stay in the cache when the gradient is computed by hand."""
-    if not isinstance(by_hand, fused.FusedPolicy):
-        return size
-    parts = -(-size * rows // by_hand.cached_rows)
-    return size // parts if size % parts == 0 else size
-
-
-def _of_sequences(
-    rollout: Rollout, config: Any, generator: torch.Generator, progress: float, by_hand: ByHand
-) -> Iterator[list[Rows]]:
-    """Whole sequences of some rows of the vector; with `priority_alpha`, those with large advantages more often."""
+def _draw_sequences(
+    rollout: Rollout, config: PPOConfig, generator: torch.Generator, progress: float
+) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Rows of the vector whose sequences make a minibatch; with `priority_alpha`, those with large advantages more often, and
+    the importance weights that correct for it."""
     columns, device = rollout.advantage.shape[1], rollout.advantage.device
     size = min(columns, config.batch_size // config.horizon) // config.accumulate * config.accumulate
-    step = _in_cache(size // config.accumulate, config.horizon, by_hand)
     order = torch.randperm(columns, generator=generator, device=device)
     probability = None
     if config.priority_alpha:
         weight = rollout.advantage.abs().mean(0) ** config.priority_alpha
         probability = (weight + 1e-6) / (weight + 1e-6).sum()
     for begin in range(0, columns - size + 1, size):
-        chosen, correction = order[begin : begin + size], None
-        if probability is not None:
+        if probability is None:
+            yield order[begin : begin + size], None
+        else:
             chosen = torch.multinomial(probability, size, replacement=True, generator=generator)
             beta = config.priority_beta + progress * (1 - config.priority_beta)
-            correction = (columns * probability[chosen]) ** -beta
-        yield _sequences(rollout, config, chosen, correction, step)
+            yield chosen, (columns * probability[chosen]) ** -beta
 
 
-def _sequences(rollout: Rollout, config: Any, chosen: Tensor, correction: Tensor | None, step: int) -> list[Rows]:
-    advantage, value = rollout.advantage[:, chosen], rollout.value[:-1, chosen]
+def _sequences(rollout: Rollout, config: PPOConfig, chosen: Tensor, correction: Tensor | None, step: int) -> list[Minibatch]:
+    """A minibatch of whole sequences, in parts of `step` sequences."""
+    columns, memory = len(chosen), rollout.first_memory
+
+    def split(part: Tensor) -> Tensor:
+        """[time, columns, ...] as [parts, time, step, ...]."""
+        return part.view(len(part), -1, step, *part.shape[2:]).movedim(1, 0)
+
+    def rows(part: Tensor) -> Tensor:
+        return split(part).flatten(1, 2)
+
+    def select(part: Tensor) -> Tensor:
+        return part.index_select(1, chosen)
+
     weight = None
     if rollout.valid is not None:
         weight = torch.from_numpy(rollout.valid).to(chosen.device)[:, chosen].float()
-    times, columns = advantage.shape
-    targets = _returns_and_advantages(config, advantage.flatten(), value.flatten(), times * columns, weight)
-    targets = {name: part.view(times, columns) for name, part in targets.items()}
-    if correction is not None:
-        targets["scaled_advantage"] = targets["scaled_advantage"] * correction
-    if weight is not None:
-        targets["weight"] = weight
-
-    def parts(columns: Tensor) -> Tensor:
-        """[time, columns, ...] as [parts, time, step, ...]."""
-        return columns.view(len(columns), -1, step, *columns.shape[2:]).movedim(1, 0)
-
-    split = {name: parts(part) for name, part in targets.items()}
-    split |= {name: parts(part.index_select(1, chosen)) for name, part in rollout.rows().items()}
-    memory: Rows = {}
-    if rollout.memory:
-        memory = {"obs": split.pop("obs"), "done": parts(rollout.done[:, chosen])}
-    rows: Rows = {name: part.flatten(1, 2) for name, part in split.items()} | memory
-    minibatch: list[Rows] = [{name: part[i] for name, part in rows.items()} for i in range(columns // step)]
-    for i, part in enumerate(minibatch if rollout.memory else ()):
-        part["memory"] = tuple(kept[chosen[i * step : (i + 1) * step]] for kept in rollout.memory)
-    return minibatch
+    value, advantage = select(rollout.value[:-1]), select(rollout.advantage)
+    size = advantage.numel()
+    return_, scaled = returns_and_advantages(config, advantage.flatten(), value.flatten(), size, weight)
+    scaled = scaled.view_as(advantage)
+    obs = select(rollout.obs[:-1])
+    whole = Minibatch(
+        obs=split(obs) if memory else rows(obs),
+        action=rows(select(rollout.action)),
+        log_prob=rows(select(rollout.log_prob)),
+        value=rows(value),
+        advantage=rows(scaled if correction is None else scaled * correction),
+        return_=rows(return_.view_as(advantage)),
+        mask=None if rollout.mask is None else rows(select(rollout.mask[:-1])),
+        weight=None if weight is None else rows(weight),
+        done=split(select(rollout.done)) if memory else None,
+    )
+    of_part = [chosen[begin : begin + step] for begin in range(0, columns, step)]
+    return [whole.part(i)._replace(memory=tuple(kept[sequences] for kept in memory)) for i, sequences in enumerate(of_part)]
 
 
-def _returns_and_advantages(config: Any, advantage: Tensor, value: Tensor, size: int, weight: Tensor | None = None) -> Rows:
+def returns_and_advantages(
+    config: PPOConfig, advantage: Tensor, value: Tensor, size: int, weight: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Returns, the targets of the value function, and advantages, normalized in each minibatch of `size` if asked for."""
     used = len(advantage) // size * size
     returns, parts = (advantage + value)[:used], advantage[:used].view(-1, size)
@@ -199,4 +258,4 @@ def _returns_and_advantages(config: Any, advantage: Tensor, value: Tensor, size:
         else:
             std, mean = torch.std_mean(parts, 1, keepdim=True)
         parts = (parts - mean) / (std + 1e-8)
-    return {"returns": returns, "scaled_advantage": parts.flatten()}
+    return returns, parts.flatten()

@@ -4,6 +4,7 @@ In most games every seat is played, and learned from, by the present policy. In 
 in each game, and the others are played by a past policy, drawn anew for each iteration.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from torch import Tensor, nn
 
 
 class Opponents:
-    """Past policies. `net` is a network like the learner's, of which `flat` are all parameters."""
+    """Past policies. `output` computes a network like the learner's for acting, of which `flat` are all parameters."""
 
-    def __init__(self, net: nn.Module, flat: nn.Parameter, size: int, share: float, num_envs: int, seats: int) -> None:
-        self.net, self.flat, self.size = net, flat, size
+    def __init__(
+        self, output: Callable[[Tensor], Tensor], flat: nn.Parameter, size: int, share: float, num_envs: int, seats: int
+    ) -> None:
+        self.output, self.flat, self.size = output, flat, size
         self.past: list[Tensor] = []
         self._against = np.arange(num_envs) >= round((1 - share) * num_envs)  # games against a past policy
         self._seat = np.arange(num_envs) % seats  # the learner's seat in those

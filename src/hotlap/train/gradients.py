@@ -1,0 +1,77 @@
+"""How a minibatch's gradient is computed: the interface, and autograd, eager or compiled. By hand: see `by_hand`."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from hotlap.core import stages
+from hotlap.core.clock import StageClock
+from hotlap.train.minibatch import Losses, Minibatch
+from hotlap.train.nets import Policy
+
+# From a minibatch, the network's outputs and values for it, and the weight of the entropy.
+Loss = Callable[[Minibatch, Tensor, Tensor, Any], Losses]
+
+
+class Gradient(Protocol):
+    """Puts the gradient of the loss on a minibatch into the network's flat gradient."""
+
+    calls_modules: bool  # whether the network's modules are called, so that they can be timed
+
+    def part_size(self, size: int, rows: int) -> int:
+        """Into parts of how many a minibatch of `size` items of so many rows each is best split; a divisor of `size`."""
+
+    def prepare(self, batch: Minibatch, rows: int) -> Minibatch:
+        """Compute ahead, for an epoch, what minibatches (or parts of them) of so many rows need."""
+
+    def compute(self, batch: Minibatch, entropy_weight: float, clock: StageClock, report: bool) -> Losses | None:
+        """The gradient of one minibatch (or part of one) that was prepared; its losses, if asked for."""
+
+
+class ByAutograd:
+    """Autograd on the loss. `compiled`: network and loss as one graph, by torch.compile."""
+
+    calls_modules = True
+
+    def __init__(self, net: Policy, flat: nn.Parameter, loss: Loss, precision: str, compiled: bool) -> None:
+        def compute_loss(batch: Minibatch, entropy_weight: Any) -> Losses:
+            with autocast(flat.device, precision):
+                output, value = forward(net, batch)
+            return loss(batch, output, value, entropy_weight)
+
+        assert flat.grad is not None
+        self._gradient = flat.grad
+        self._compute_loss = torch.compile(compute_loss) if compiled else compute_loss
+        # Compiled, a number that changes would be a constant of the graph.
+        self._entropy_weight = torch.zeros((), device=flat.device) if compiled else None
+
+    def part_size(self, size: int, rows: int) -> int:
+        return size
+
+    def prepare(self, batch: Minibatch, rows: int) -> Minibatch:
+        return batch
+
+    def compute(self, batch: Minibatch, entropy_weight: float, clock: StageClock, report: bool) -> Losses | None:
+        weight = entropy_weight if self._entropy_weight is None else self._entropy_weight.fill_(entropy_weight)
+        with clock.stage(stages.LOSS):
+            losses: Losses = self._compute_loss(batch, weight)
+        with clock.stage(stages.BACKWARD):
+            self._gradient.zero_()
+            losses.loss.backward()  # type: ignore[no-untyped-call]
+        return Losses(*(part.detach() for part in losses)) if report else None
+
+
+def forward(net: Policy, batch: Minibatch) -> tuple[Tensor, Tensor]:
+    """The network on a minibatch: outputs and values; with a memory on whole sequences, cleared where an episode ended."""
+    if batch.memory:
+        assert batch.done is not None
+        return net.sequence(batch.obs, batch.done, batch.memory)
+    output, value, _ = net(batch.obs)
+    return output, value
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """Mixed precision, if asked for."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
