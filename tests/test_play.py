@@ -1,12 +1,15 @@
 """`hotlap play` at a pipe and at a terminal, driven through its input."""
 
+import contextlib
 import io
 import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -57,27 +60,45 @@ def test_keys():
     ]
 
 
-def test_ctrl_c_at_a_terminal_leaves_it_as_it_was(tmp_path):
+def test_at_a_terminal(tmp_path):
+    """The arrow key starts it; it runs into the wall by itself."""
+    with at_a_terminal(tmp_path, "--fps", "50") as (process, terminal, _):
+        read_until(terminal, b">")
+        os.write(terminal, b"\x1b[A")
+        read_until(terminal, b"Over after 6 steps")
+        assert process.wait(60) == 0
+
+
+def test_ctrl_c_leaves_the_terminal_as_it_was(tmp_path):
+    with at_a_terminal(tmp_path) as (process, terminal, child):
+        before = termios.tcgetattr(child)
+        read_until(terminal, b">")  # the board is drawn: it waits for a key
+        assert termios.tcgetattr(child) != before
+        process.send_signal(signal.SIGINT)
+        read_until(terminal, b"interrupted")
+        assert process.wait(60) == 130
+        assert termios.tcgetattr(child) == before
+
+
+@contextlib.contextmanager
+def at_a_terminal(folder, *flags):
+    """`hotlap play snake` at a terminal of its own: the process, our end of the terminal, and its end."""
     parent, child = pty.openpty()
-    command = [sys.executable, "-m", "hotlap", "play", "snake", "--seed", "1", "--fps", "50"]
+    command = [sys.executable, "-m", "hotlap", "play", "snake", "--seed", "2", *flags]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
-    with subprocess.Popen(
-        command, stdin=child, stdout=child, stderr=child, cwd=tmp_path, env=environment, start_new_session=True
-    ) as process:
-        seen = _until(parent, b"steer")
-        os.write(parent, b"\x1b[A")  # up: it starts, and goes on by itself
-        seen += _until(parent, b"^", seconds=20)
-        process.send_signal(2)
-        seen += _until(parent, b"interrupted", seconds=20)
-        assert process.wait(20) in (0, 130)  # 0: it hit the wall first
-    os.close(child)
-    os.close(parent)
+    process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, cwd=folder, env=environment)
+    try:
+        yield process, parent, child
+    finally:
+        process.kill()
+        process.wait()
+        os.close(child)
+        os.close(parent)
 
 
-def _until(terminal, text, seconds=60):
+def read_until(terminal, text, seconds=60):
     seen, until = b"", time.monotonic() + seconds
-    while text not in seen and b"Over after" not in seen and time.monotonic() < until:
+    while text not in seen and time.monotonic() < until:
         if select.select([terminal], [], [], 0.5)[0]:
             seen += os.read(terminal, 4096)
-    assert text in seen or b"Over after" in seen, seen
-    return seen
+    assert text in seen, seen

@@ -39,7 +39,7 @@ def raw_keys() -> Iterator[Callable[[float], str]]:
         return pressed
 
     try:
-        tty.setcbreak(terminal)
+        tty.setcbreak(terminal, termios.TCSADRAIN)  # what was typed already counts
         yield wait
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
