@@ -1,6 +1,6 @@
 """A complete RL set-up, as `hotlap train` and `hotlap profile` run it. Describing one imports neither torch nor gymnasium."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -92,13 +92,17 @@ class RLSystem:
         """The trainer's module. Imports torch."""
         return import_module(TRAINERS[self.algorithm.lower()])
 
-    def net_makers(self) -> dict[str, Callable[..., Any]]:
-        """What makes each of its own networks. Imports torch."""
-        return {name: resolve_name(maker) for name, maker in self.nets.get(self.algorithm.lower(), {}).items()}
+    def net_makers(self) -> dict[str, Any]:
+        """What makes each of `net_names`: the trainer's networks and the system's own. Imports torch."""
+        from hotlap.train.nets import NETS, QNETS
+
+        algorithm = self.algorithm.lower()
+        shared: Mapping[str, Any] = {"ppo": NETS, "dqn": QNETS}[algorithm]
+        return {**shared, **{name: resolve_name(maker) for name, maker in self.nets.get(algorithm, {}).items()}}
 
     def start(self, config: Any, env: Any) -> Any:
         """The trainer's state before its first iteration."""
-        return self.trainer.start(config, env)
+        return self.trainer.start(config, env, self.net_makers())
 
     # -- environments --
 

@@ -109,7 +109,7 @@ def _nets(variants: Sequence[Variant], knobs: Sequence[str]) -> NetComparison | 
         assert isinstance(variant.target, System)
         config = configs.config_from(system, variant.target.config)
         with closing(system.make_env(config, 1)) as env:
-            nets[variant.name] = system.trainer.make_net(config, env.env_spec).to(config.device)
+            nets[variant.name] = system.trainer.make_net(config, env.env_spec, system.net_makers()).to(config.device)
             shape = env.single_observation_space.shape
     torch.set_num_threads(config.torch_threads)
     return compare_nets(nets, batch=config.batch_size, input_shape=shape)
