@@ -172,9 +172,9 @@ def test_train_evaluates_and_resumes_exactly(tmp_path):
     assert once["throughput"]["env_steps_per_s"] > 0
     assert "evaluate" in once["stages"]
     first, second = (checkpoint.load(tmp_path / name) for name in ("once", "twice"))
-    assert first[1] == second[1]
-    for name, array in first[0].items():
-        assert (array == second[0][name]).all(), name
+    assert first.numbers == second.numbers
+    for name, array in first.arrays.items():
+        assert (array == second.arrays[name]).all(), name
     assert list((tmp_path / "once" / "tensorboard").iterdir())
     assert Path(tmp_path / once["checkpoint"]).exists()
 
@@ -202,7 +202,7 @@ def test_kill_nine_leaves_a_run_that_renders_and_resumes(verb, tmp_path):
     assert "The process was killed" in result.stdout
     assert "Where the time went" in result.stdout
     if verb == "train":
-        steps = checkpoint.load(run)[1]["env_steps"]
+        steps = checkpoint.load(run).numbers["env_steps"]
         flags = ["--resume", "latest", "--total-steps", str(steps + 5_120), "--evaluation-episodes", "5", "--json"]
         doc = json.loads(run_cli("train", "snake", *flags, cwd=tmp_path).stdout)
         assert doc["status"] == "done"
@@ -223,7 +223,7 @@ def test_an_interrupt_keeps_everything_and_exits_130(verb, number, tmp_path):
     assert hotlap.load(run).header.status is Status.INTERRUPTED
     if verb == "train":
         assert b"--resume" in err
-        assert checkpoint.load(run)[1]["iterations"] == len(hotlap.load(run).lines)
+        assert checkpoint.load(run).numbers["iterations"] == len(hotlap.load(run).lines)
 
 
 def test_systems(tmp_path):

@@ -101,11 +101,11 @@ def test_training_on_the_gpu_learns_resumes_and_is_measured(tmp_path):
     while state.env_steps < config.total_steps:
         dqn.iterate(state, config, env, clock)
     assert dqn.evaluate(state, system.make_env(config, 100), seed=3)["score"].mean() > 4
-    checkpoint.save(tmp_path, *dqn.save_state(state, env), {})
+    checkpoint.save(tmp_path, *dqn.save_state(state, env), checkpoint.Source("snake", "DQN", {}, env.env_spec))
     other_env = system.make_env(config)
     other = dqn.start(config, other_env)
-    arrays, numbers, _ = checkpoint.load(tmp_path)
-    dqn.load_state(other, other_env, arrays, numbers)
+    saved = checkpoint.load(tmp_path)
+    dqn.load_state(other, other_env, saved.arrays, saved.numbers)
     for _ in range(2):
         first, second = dqn.iterate(state, config, env, clock), dqn.iterate(other, config, other_env, clock)
         assert first.scalars["train/loss"] == pytest.approx(second.scalars["train/loss"], rel=1e-3)

@@ -35,3 +35,9 @@ class TargetFailed(HotlapError):
     """What was being measured or trained raised an error of its own; its record is kept."""
 
     exit_code = 1
+
+
+class NotFinite(HotlapError):
+    """A reward, an observation, a loss or a gradient is not a number, or infinite: what and where."""
+
+    exit_code = 1

@@ -68,6 +68,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._finished = [0] * len(self.groups)
         self._seed = seed
         self._started = False
+        self.steps = 0  # vector steps; a resumed run goes on counting
 
     # -- as Gymnasium has it --
 
@@ -153,6 +154,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """What the last step of a group left behind, and how many of its episodes ended."""
         return self._views[group][self._slot[group]], self._finished[group]
 
+    @property
+    def slot(self) -> int:
+        """Which set of buffers holds the last step."""
+        return self._slot[0]
+
     def rewind(self) -> None:
         """Go on from the first set of buffers, as a rollout does that begins where the last one ended."""
         now = self._slot[0]
@@ -175,6 +181,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             ) from None
 
     def _start(self, group: int) -> None:
+        self.steps += group == 0
         self.engine.start(group, (self._slot[group] + 1) % self.depth)
 
     # -- saving --

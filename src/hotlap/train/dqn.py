@@ -25,8 +25,8 @@ from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.envs.spec import EnvSpec
-from hotlap.train import td
-from hotlap.train.checkpoint import part_of, tensors_of
+from hotlap.train import finite, td
+from hotlap.train.checkpoint import Varying, part_of, tensors_of
 from hotlap.train.configs import DQNConfig, check
 from hotlap.train.evaluation import Played, play
 from hotlap.train.flat import Adam, flatten
@@ -119,22 +119,26 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     """Collect and learn for one iteration."""
     metrics = Metrics()
     updates = state.updates
-    for _ in range(config.iteration_steps):
-        with clock.stage(stages.COLLECT):
-            collect(state, config, env, clock, metrics)
-        clock.count(ENV_STEPS, config.num_envs)
-        if not learning(state, config):
-            continue
-        state.owed += config.updates_per_step
-        while state.owed >= 1:
-            state.owed -= 1
-            update(state, config, clock)
-            clock.count(UPDATES)
+    with finite.checked_steps(env):
+        for _ in range(config.iteration_steps):
+            with clock.stage(stages.COLLECT):
+                collect(state, config, env, clock, metrics)
+            clock.count(ENV_STEPS, config.num_envs)
+            if not learning(state, config):
+                continue
+            state.owed += config.updates_per_step
+            while state.owed >= 1:
+                state.owed -= 1
+                update(state, config, clock)
+                clock.count(UPDATES)
     state.iterations += 1
     with clock.stage(stages.LOG):
         metrics.scalars["train/epsilon"] = epsilon(state, config)
-        if state.updates > updates:  # the only wait for the device in an iteration's learning
-            metrics.scalars["train/loss"] = state.gradient.mean_loss().item()
+        if state.updates > updates:
+            norm = torch.linalg.vector_norm(state.flat.grad)  # of the last update: not finite if any before it was not
+            learned = torch.stack([state.gradient.mean_loss(), norm, state.optimizer.rate]).tolist()  # waits for the device
+            metrics.scalars |= dict(zip(("train/loss", "train/gradient_norm", "train/learning_rate"), learned, strict=True))
+        finite.check_losses(metrics.scalars, state)
     clock.count(EPISODES, len(metrics.episodes.get("return", ())))
     return metrics
 
@@ -161,6 +165,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
         legal_after = next_mask
         if "_final_obs" in info:
             ended = info["_final_obs"]
+            finite.check_last(env, info["final_obs"][ended], np.flatnonzero(ended))
             after = next_obs.copy()
             after[ended] = info["final_obs"][ended]
             if next_mask is not None:  # of the new episode; what was legal at the end of the old one is not known
@@ -268,6 +273,7 @@ def networks(state: State) -> dict[str, nn.Module]:
 
 _COUNTERS = ("env_steps", "updates", "episodes", "iterations", "owed")
 _MOMENTS = ("mean", "square", "steps")
+VARYING = Varying(rows=("generator", "replay."))  # by device; as it fills
 
 
 def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

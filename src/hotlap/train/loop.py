@@ -1,6 +1,5 @@
 """The loop around a trainer's iterations: record, progress, TensorBoard, evaluation, checkpoints, resume, Ctrl-C."""
 
-import json
 import os
 import signal
 import sys
@@ -17,6 +16,7 @@ import numpy as np
 from hotlap.core import machine, stages, stats
 from hotlap.core.clock import StageClock, stage_cost
 from hotlap.core.errors import HotlapError, RecordError, TargetFailed
+from hotlap.core.text import one_line
 from hotlap.record import episodes
 from hotlap.record.header import BotScore, Evaluation, Setup, Status, Training, Verb
 from hotlap.record.lines import Recorded
@@ -24,7 +24,7 @@ from hotlap.record.machine import this_machine
 from hotlap.record.observed import Usage
 from hotlap.record.run import Run
 from hotlap.record.run import load as load_run
-from hotlap.train import checkpoint, parallel
+from hotlap.train import checkpoint, finite, parallel
 from hotlap.train.evaluation import Played
 from hotlap.train.rating import score_interval
 from hotlap.train.system import RLSystem
@@ -33,7 +33,7 @@ EVALUATION_SEED = 1_000_003  # far from the seeds that training uses
 TRACED = 2  # iterations, after the one in which learning began, whose every span is kept for the trace
 GPU_EVENTS_EVERY = 50  # iterations between those that record CUDA events
 # config fields that a resumed run may change
-MAY_CHANGE = {"total_steps", "device", "env_threads", "torch_threads", "workers", "async_factor", "env_timeout"}
+MAY_CHANGE = frozenset({"total_steps", "device", "env_threads", "torch_threads", "workers", "async_factor", "env_timeout"})
 
 OnProgress = Callable[[dict[str, Any]], None]  # called after each iteration with what a progress bar shows
 
@@ -70,7 +70,8 @@ def train(
         with closing(system.make_env(share)) as env:
             state = system.start(share, env)
             if resume:
-                _load(system, config, state, env, resume)
+                restore(system, config, state, env, resume)
+                env.steps = state.env_steps // (env.num_envs * parallel.world())
             if parallel.rank():
                 _follow(system, share, state, env)
                 return None
@@ -99,7 +100,8 @@ def _lead(
 
     def save() -> None:
         arrays, numbers = system.trainer.save_state(state, env)
-        checkpoint.save(run.path, parallel.gather(arrays, share.device), numbers, asdict(config))
+        finite.check_state(arrays)
+        checkpoint.save(run.path, parallel.gather(arrays, share.device), numbers, _source(system, config, env))
 
     clock = StageClock.for_device(share.device, elapsed=run.elapsed)
     saved = float("-inf")  # the first iteration ends with a checkpoint
@@ -164,17 +166,31 @@ def _create(system: RLSystem, config: Any, out: Path | None) -> Run:
     return Run.create(Verb.TRAIN, system.name, asdict(config), this_machine(), out, setup=setup, training=training)
 
 
-def _load(system: RLSystem, config: Any, state: Any, env: Any, folder: Path) -> None:
-    """Put `state` and `env` where the run's checkpoint was taken; without one, the run begins again."""
+def _source(system: RLSystem, config: Any, env: Any) -> checkpoint.Source:
+    return checkpoint.Source(system.name, system.algorithm, asdict(config), env.env_spec)
+
+
+def restore(system: RLSystem, config: Any, state: Any, env: Any, folder: Path) -> None:
+    """Put `state` and `env` where the run's checkpoint was taken; without one, the run begins again.
+
+    A checkpoint that does not fit is refused, and both are left as they are.
+    """
     if not (folder / checkpoint.NAME).exists():
         return
-    arrays, numbers, saved = checkpoint.load(folder)
-    asked = json.loads(json.dumps(asdict(config)))  # as the saved one looks: lists for tuples
-    changed = sorted(name for name in asked if saved.get(name) != asked[name] and name not in MAY_CHANGE)
-    if changed:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in changed)
-        raise RecordError(f"a run cannot be resumed with another {flags}; start a new one")
-    system.trainer.load_state(state, env, parallel.own_part(arrays), numbers)
+    found = checkpoint.load(folder)
+    checkpoint.check_source(found, _source(system, config, env), MAY_CHANGE)
+    arrays, numbers = system.trainer.save_state(state, env)
+    fresh = {name: np.array(array) for name, array in arrays.items()}  # copies: those are views of the state
+    try:
+        saved = parallel.own_part(found.arrays)
+    except ValueError as error:
+        raise RecordError(f"{found.path} does not fit this run: {one_line(str(error))}") from error
+    checkpoint.check_fits(found, saved, fresh, numbers, system.trainer.VARYING)
+    try:
+        system.trainer.load_state(state, env, saved, found.numbers)
+    except (RuntimeError, ValueError, LookupError, TypeError) as error:  # a state that torch or an environment refuses
+        system.trainer.load_state(state, env, fresh, numbers)
+        raise RecordError(f"{found.path} does not fit this run: {one_line(str(error))}") from error
 
 
 def _reopen(config: Any, state: Any, folder: Path) -> Run:

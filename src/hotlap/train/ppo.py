@@ -27,11 +27,11 @@ from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.envs.spec import EnvSpec
-from hotlap.train import backend, parallel, rating
+from hotlap.train import backend, finite, parallel, rating
 from hotlap.train.acting import Actor, Groups
 from hotlap.train.actions import Actions, actions_of
 from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
-from hotlap.train.checkpoint import part_of, tensors_of
+from hotlap.train.checkpoint import Varying, part_of, tensors_of
 from hotlap.train.configs import PPOConfig
 from hotlap.train.configs import validate_ppo as validate
 from hotlap.train.evaluation import Played, play
@@ -136,7 +136,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     """Collect and learn for one iteration."""
     metrics = Metrics()
     progress = min(1.0, state.env_steps / config.total_steps)  # for the schedules
-    with clock.stage(stages.COLLECT):
+    with clock.stage(stages.COLLECT), finite.checked_steps(env):
         collect(state, config, env, clock, metrics)
     clock.count(ENV_STEPS, config.horizon * env.num_envs * parallel.world())
     with clock.stage(stages.ADVANTAGE):
@@ -149,9 +149,11 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
         state.opponents.add(state.flat.data)
     with clock.stage(stages.LOG):
         means = [torch.stack(parts).mean() for parts in zip(*losses, strict=True)]
-        names = [*Losses._fields[: len(means)], "learning_rate"]
-        numbers = torch.stack([*means, state.optimizer.rate]).tolist()  # the only wait for the device
+        norm = torch.linalg.vector_norm(state.flat.grad)  # of the last update: not finite if any before it was not
+        names = [*Losses._fields[: len(means)], "gradient_norm", "learning_rate"]
+        numbers = torch.stack([*means, norm, state.optimizer.rate]).tolist()  # the only wait for the device
         metrics.scalars = {f"train/{name}": number for name, number in zip(names, numbers, strict=True)}
+        finite.check_losses(metrics.scalars, state)
     clock.count(EPISODES, len(metrics.episodes.get("return", ())))
     return metrics
 
@@ -205,6 +207,7 @@ def store(state: State, config: Config, env: Any, group: int, t: int, metrics: M
     ended = out.terminated | out.truncated if finished else None
     fresh = rollout.store(t, rows, out, ended)
     if state.reward_scale is not None:
+        finite.check_reward(env, out.reward, rows)
         state.reward_scale.scale_(rows, rollout.reward[t, rows], rollout.done[t, rows])
     if ended is not None:
         bootstrap(state, config, env, group, t)
@@ -223,6 +226,7 @@ def bootstrap(state: State, config: Config, env: Any, group: int, t: int) -> Non
     cut = np.flatnonzero(out.truncated & ~out.terminated)  # a time limit may fall on the very step that ends the episode
     if not len(cut):
         return
+    finite.check_last(env, out.final_obs[cut], rows.start + cut)
     device = rollout.reward.device
     last = torch.from_numpy(np.ascontiguousarray(out.final_obs[cut])).to(device)
     last = last if state.obs_moments is None else state.obs_moments.normalize(last)
@@ -351,6 +355,7 @@ def networks(state: State) -> dict[str, nn.Module]:
 # -- checkpoint --
 
 _COUNTERS = ("env_steps", "updates", "episodes", "iterations")
+VARYING = Varying(rows=("generator.",), numbered=("generator.", "opponents."))  # by device; by groups, and as they are added
 
 
 def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -125,7 +125,7 @@ class RLSystem:
             "seed": config.seed,
             "workers": 0 if config.turbo else min(config.workers, number),
             "async_factor": groups,
-            "depth": getattr(config, "horizon", 1) + 1 if training else 2,
+            "depth": config.iteration_steps + 1 if training else 2,  # what `finite` checks, and a rollout's own arrays
             "patience": config.env_timeout,
         }
         if source.game:

@@ -1,0 +1,102 @@
+"""Numbers that are not finite stop training, with a line that says which number it was and where it came from.
+
+A sum is finite only if all its numbers are, so one sum per array and iteration is what these checks cost; only if it is not
+(or has overflowed) is every number looked at. Rewards and observations are looked at where the environments wrote them, in host
+memory, so that a GPU is not asked; losses once they are logged.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.core.errors import NotFinite
+from hotlap.train import parallel
+
+
+def all_finite(array: NDArray[Any]) -> bool:
+    """Whether every number is finite; whole numbers always are."""
+    if array.dtype.kind != "f":
+        return True
+    with np.errstate(all="ignore"):
+        return math.isfinite(array.sum()) or bool(np.isfinite(array).all())
+
+
+@contextmanager
+def checked_steps(env: Any) -> Iterator[None]:
+    """Check the rewards and observations of the steps that are taken inside, as far as the environments' rings hold them.
+
+    If the steps fail, a number that is not finite is the likely cause (of a network's actions that are none, for example).
+    """
+    try:
+        yield
+    except Exception as error:
+        if problem := _in_rings(env):
+            raise NotFinite(problem) from error
+        raise
+    problem = _in_rings(env)
+    (anywhere,) = parallel.any_of(bool(problem))
+    if anywhere:
+        raise NotFinite(problem or "a reward or an observation is not finite in another process, which says where")
+
+
+def check_last(env: Any, last: NDArray[Any], rows: NDArray[np.int64]) -> None:
+    """Check the last observations [rows, ...] of episodes that ended in the present step in these rows of `env`."""
+    if not all_finite(last):
+        i, *_ = (int(at) for at in np.argwhere(~np.isfinite(last))[0])
+        value = last[i][~np.isfinite(last[i])].flat[0]
+        raise NotFinite(f"{_whose(env, int(rows[i]))} ended an episode in the observation {value} in its step {env.steps:,}")
+
+
+def check_reward(env: Any, reward: NDArray[np.float32], rows: slice) -> None:
+    """Check the rewards of the present step, in these rows of `env`, before they are scaled."""
+    if not all_finite(reward):
+        i = int(np.flatnonzero(~np.isfinite(reward))[0])
+        raise NotFinite(f"{_whose(env, rows.start + i)} returned the reward {reward[i]} in its step {env.steps:,}")
+
+
+def check_losses(scalars: dict[str, float], state: Any) -> None:
+    """Check what an iteration logged of its learning, after its rewards and observations were found to be finite."""
+    for name, value in scalars.items():
+        if not math.isfinite(value):
+            what = name.removeprefix("train/").replace("_", " ")
+            raise NotFinite(
+                f"the {what} is {value} in iteration {state.iterations:,} (update {state.updates:,}, environment step "
+                f"{state.env_steps:,}), though rewards and observations are finite: lower the learning rate, or scale rewards"
+            )
+
+
+def check_state(arrays: dict[str, NDArray[Any]]) -> None:
+    """Check a trainer's state before it replaces a good checkpoint."""
+    for name, array in arrays.items():
+        if name.startswith(("net.", "obs_moments.", "reward_scale.")) and not all_finite(array):
+            raise NotFinite(f"{name} of the network is not finite: lower the learning rate, or scale rewards")
+
+
+def _in_rings(env: Any) -> str:
+    """The first reward or observation in the environments' rings that is not finite, in words; empty if there is none."""
+    rings = {"reward": env.rings["reward"], "rewards": env.rings["rewards"], "observation": env.rings["obs"]}
+    places = [
+        (env.steps - (env.slot - int(slot)) % env.depth, int(row), name, ring[slot, row])
+        for name, ring in rings.items()
+        if not all_finite(ring)
+        for slot, row in np.unique(np.argwhere(~np.isfinite(ring))[:, :2], axis=0)
+    ]
+    if not places:
+        return ""
+    step, row, name, numbers = min(places, key=lambda place: place[:2])
+    value = numbers[~np.isfinite(numbers)].flat[0]
+    cut = name.startswith("reward") and bool(env.rings["truncated"][(env.slot + step - env.steps) % env.depth, row])
+    bootstrapped = ", with the value of where its episode was cut off," if cut else ""
+    what = f"the {name.removesuffix('s')} {value}{bootstrapped}"
+    return f"{_whose(env, row)} returned {what} in its step {step:,}"
+
+
+def _whose(env: Any, row: int) -> str:
+    """A row's environment, and which of its agents it is, counted over all processes."""
+    agents = env.env_spec.agents
+    number = parallel.rank() * (env.num_envs // agents) + row // agents
+    return f"environment {number}" + (f" (agent {row % agents})" if agents > 1 else "")
