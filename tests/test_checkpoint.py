@@ -24,7 +24,7 @@ SPEC = EnvSpec(obs_shape=(2,), obs_low=(-inf, 0.5), obs_high=3.0, action_shape=(
 SOURCE = checkpoint.Source("made-up", "PPO", {"hidden": [3], "seed": 1}, SPEC)
 SMALL = {"num_envs": 4, "total_steps": 400, "hidden": (8,), "workers": 0}
 CONFIGS = {
-    "ppo": {**SMALL, "horizon": 8, "batch_size": 16, "memory": "lstm", "normalize_obs": True},
+    "ppo": {**SMALL, "horizon": 8, "minibatch": 16, "memory": "lstm", "normalize_obs": True},
     "dqn": {**SMALL, "iteration_steps": 16, "batch_size": 16, "buffer_size": 200, "learning_starts": 32, "priority_alpha": 0.5},
 }
 
@@ -52,11 +52,11 @@ def trained(tmp_path_factory):
     runs = {}
     for algorithm, values in CONFIGS.items():
         system = systems.load("CartPole-v1", algorithm)
-        config = dataclasses.replace(system.presets["fast"], **values)
+        config = dataclasses.replace(system.preset(), **values)
         folder = tmp_path_factory.mktemp(algorithm) / "run"
         loop.train(system, config, folder, options=loop.Options(evaluation_episodes=1))
         env = system.make_env(config)
-        runs[algorithm] = Trained(system, config, folder, env, system.trainer.start(config, env))
+        runs[algorithm] = Trained(system, config, folder, env, system.start(config, env))
     yield runs
     for run in runs.values():
         run.env.close()
@@ -118,7 +118,9 @@ def test_untouched_checkpoints_are_restored(trained):
             run.system.name, run.system.algorithm, found.source.config, run.env.env_spec
         ), "the environment's declaration comes back, infinite bounds included"
         assert found.version == __version__
-        np.testing.assert_array_equal(arrays["optimizer.mean"], found.arrays["optimizer.mean"])
+        for name in arrays:
+            if name.startswith(("net.", "optimizer.", "replay.")):
+                np.testing.assert_array_equal(arrays[name], found.arrays[name], err_msg=name)
         run.system.trainer.load_state(run.state, run.env, *fresh)
 
 
@@ -149,7 +151,7 @@ def test_other_runs_are_refused_by_name():
 def test_the_first_schema_is_refused(tmp_path):
     path = checkpoint.save(tmp_path, {"a": np.arange(3)}, {}, SOURCE)
     path.write_bytes(path.read_bytes().replace(b"hotlap.checkpoint/2", b"hotlap.checkpoint/1"))
-    with pytest.raises(RecordError, match="has schema 'hotlap.checkpoint/1'; this version of hotlap reads"):
+    with pytest.raises(RecordError, match="has schema 'hotlap"):
         checkpoint.load(tmp_path)
 
 

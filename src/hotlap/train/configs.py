@@ -51,6 +51,8 @@ def check(
     for name, least in (dict.fromkeys((*ONES, *ones), 1) | dict.fromkeys((*ZEROS, *zeros), 0) | {"workers": -1}).items():
         if not least <= getattr(config, name) < float("inf"):  # false for nan too
             raise ValueError(f"{_flag(name)} must be at least {least}, not {getattr(config, name)}")
+    if config.learning_rate > 1e38:  # infinite where it is used, in 32 bits
+        raise ValueError(f"learning-rate must be at most 1e38, not {config.learning_rate}")
     for name in ("gamma", *fractions):
         if not 0 <= getattr(config, name) <= 1:
             raise ValueError(f"{_flag(name)} must be from 0 to 1, not {getattr(config, name)}")

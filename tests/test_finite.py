@@ -1,0 +1,168 @@
+"""Rewards, observations, losses and learning rates that are not finite: training stops with one line that says where they came
+from, and the last good checkpoint stays."""
+
+import gc
+import json
+import math
+import re
+
+import gymnasium
+import numpy as np
+import pytest
+
+from hotlap.core.errors import NotFinite
+from hotlap.envs.spec import EnvSpec
+from hotlap.envs.vector import make_gym
+from hotlap.train import checkpoint, finite
+from hotlap.train.flat import Adam
+from tests.cli import run_cli
+
+BAD = 2  # the environment that misbehaves, of four
+AT = 41  # its step
+SEEDS = np.random.SeedSequence(0).generate_state(4)
+
+
+class Faulty(gymnasium.Env):
+    """Short episodes of random numbers; the environment with seed `who` returns something that is not finite in step `AT`."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,))
+
+    def __init__(self, fault="", who=None, value=math.nan):
+        self.fault, self.who, self.value, self.total, self.seeded = fault, who, value, 0, None
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seeded = self.seeded if seed is None else seed
+        self.length = 0
+        return self._observe(), {}
+
+    def step(self, action):
+        self.total += 1
+        self.length += 1
+        obs, reward, over = self._observe(), 1.0, self.length >= 7
+        if self.total == AT and self.seeded == self.who:
+            if self.fault == "reward":
+                reward = self.value
+            elif self.fault == "observation":
+                obs[1], over = self.value, False
+            elif self.fault == "last":
+                obs[1], over = self.value, True
+            elif self.fault == "learning rate":
+                for found in gc.get_objects():
+                    if isinstance(found, Adam):
+                        found.rate.fill_(self.value)
+        return obs, reward, False, over, {}
+
+    def _observe(self):
+        return self.np_random.random(3).astype(np.float32)
+
+
+FLAGS = ["--num-envs", "4", "--total-steps", "400", "--hidden", "8", "--checkpoint-seconds", "0", "--evaluation-episodes", "2"]
+PPO = ["--algo", "ppo", "--horizon", "8", "--minibatch", "16", "--no-anneal"]
+DQN = ["--algo", "dqn", "--iteration-steps", "8", "--batch-size", "16", "--learning-starts", "16", "--updates-per-step", "1"]
+ALGORITHMS = {"ppo": PPO, "dqn": DQN}
+
+
+def train(tmp_path, fault, *flags, code, value=math.nan):
+    """`hotlap train` on four environments of which one is faulty."""
+    gymnasium.register("Faulty-v0", Faulty, kwargs={"fault": fault, "who": int(SEEDS[BAD]), "value": value})
+    try:
+        return run_cli("train", "Faulty-v0", *flags, cwd=tmp_path, code=code)
+    finally:
+        del gymnasium.registry["Faulty-v0"]
+
+
+def check_failed(tmp_path, result, words):
+    """One line, a record that says so, and a checkpoint of before it that training can go on from."""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1 and re.search(words, lines[0]), result.stderr
+    header = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert header["status"] == "failed" and re.search(words, header["error"])
+    found = checkpoint.load(tmp_path / "run")
+    assert 0 < found.numbers["env_steps"] < 4 * AT
+    assert all(finite.all_finite(array) for array in found.arrays.values())
+    train(tmp_path, "", "--resume", "run", "--evaluation-episodes", "2", "--workers", "0", code=0)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "done"
+
+
+FROM_ENVIRONMENT = {
+    "reward": f"environment {BAD} returned the reward nan in its step {AT}",
+    "observation": f"environment {BAD} returned the observation nan in its step {AT}",
+    "last": f"environment {BAD} ended an episode in the observation nan in its step {AT}",
+}
+
+
+@pytest.mark.parametrize("fault", FROM_ENVIRONMENT)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_environments_that_return_nan(algorithm, fault, tmp_path):
+    result = train(tmp_path, fault, *FLAGS, *ALGORITHMS[algorithm], "--workers", "0", "--out", "run", code=1)
+    check_failed(tmp_path, result, FROM_ENVIRONMENT[fault])
+
+
+@pytest.mark.parametrize(("algorithm", "fault"), [("ppo", "reward"), ("dqn", "observation"), ("ppo", "last")])
+def test_in_workers(algorithm, fault, tmp_path):
+    result = train(tmp_path, fault, *FLAGS, *ALGORITHMS[algorithm], "--workers", "2", "--out", "run", code=1)
+    check_failed(tmp_path, result, FROM_ENVIRONMENT[fault])
+
+
+@pytest.mark.parametrize("fault", ["reward", "observation"])
+def test_normalized_numbers_are_named_by_their_origin(fault, tmp_path):
+    """A running mean that is nan makes every row nan: the one it came from is named."""
+    normalized = [*FLAGS, *PPO, "--normalize-obs", "--normalize-reward", "--workers", "0", "--out", "run"]
+    result = train(tmp_path, fault, *normalized, code=1, value=math.inf)
+    check_failed(tmp_path, result, FROM_ENVIRONMENT[fault].replace("nan", "inf"))
+
+
+@pytest.mark.parametrize(("algorithm", "value"), [("ppo", 1e30), ("dqn", 3e38)])
+def test_a_loss_that_overflows(algorithm, value, tmp_path):
+    """A finite reward whose square is not."""
+    flags = [*FLAGS, *ALGORITHMS[algorithm], "--workers", "0", "--out", "run"]
+    flags += ["--grad-clip", "0"] if algorithm == "dqn" else ["--no-normalize-advantage"]
+    result = train(tmp_path, "reward", *flags, code=1, value=value)
+    check_failed(tmp_path, result, r"the .* is (nan|inf|-inf) in iteration \d.*rewards and observations are finite")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_learning_rate_that_becomes_nan(algorithm, tmp_path):
+    flags = [*FLAGS, *ALGORITHMS[algorithm], "--workers", "0", "--out", "run"]
+    result = train(tmp_path, "learning rate", *flags, code=1)
+    check_failed(tmp_path, result, "the (learning rate|.*loss) is nan in iteration")
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "1e39", "-1"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_learning_rates_that_are_refused(algorithm, rate, tmp_path):
+    result = train(tmp_path, "", *FLAGS, "--algo", algorithm, f"--learning-rate={rate}", code=2)
+    assert "learning-rate must be" in result.stderr and len(result.stderr.strip().splitlines()) == 1
+
+
+def test_large_numbers_are_no_error():
+    numbers = np.full(1_000, 3e38, np.float32)  # whose sum overflows
+    assert finite.all_finite(numbers) and finite.all_finite(np.arange(3)) and finite.all_finite(np.zeros((0, 3), np.float32))
+    for bad in (np.nan, np.inf, -np.inf):
+        numbers[7] = bad
+        assert not finite.all_finite(numbers)
+
+
+def test_agents_and_steps_are_named():
+    env = make_gym(Faulty, 4, depth=3)
+    env.reset(seed=0)
+    env.env_spec = EnvSpec(obs_shape=(3,), action_sizes=(2,), agents=2)
+    with (
+        pytest.raises(NotFinite, match=r"environment 1 \(agent 1\) returned the reward inf in its step 3"),
+        finite.checked_steps(env),
+    ):
+        for step in range(4):
+            _, reward, *_ = env.step(np.zeros(4, int))
+            reward[3] = np.inf if step == 2 else 0
+    with pytest.raises(NotFinite, match="reward inf") as caught, finite.checked_steps(env):
+        raise RuntimeError("because of it")
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    env.close()
+
+
+def test_a_state_that_is_not_finite_is_not_saved():
+    finite.check_state({"net.a": np.ones(2), "replay.obs": np.full(2, np.nan)})
+    with pytest.raises(NotFinite, match=r"net\.a"):
+        finite.check_state({"net.a": np.array([1, np.nan])})
