@@ -13,15 +13,17 @@ _HOMES = {
     "compare_nets": "hotlap.notebook",
     "make_vec": "hotlap.envs.vector",
     "load": "hotlap.notebook",
+    "load_policy": "hotlap.systems.policy",
     "profile": "hotlap.notebook",
     "StageClock": "hotlap.core.clock",
 }
-__all__ = ["StageClock", "__version__", "compare_nets", "load", "make_vec", "profile"]
+__all__ = ["StageClock", "__version__", "compare_nets", "load", "load_policy", "make_vec", "profile"]
 
 if TYPE_CHECKING:
     from hotlap.core.clock import StageClock
     from hotlap.envs.vector import make_vec
     from hotlap.notebook import compare_nets, load, profile
+    from hotlap.systems.policy import load_policy
 
 
 def __getattr__(name: str) -> Any:
