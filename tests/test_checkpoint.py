@@ -24,7 +24,7 @@ SPEC = EnvSpec(obs_shape=(2,), obs_low=(-inf, 0.5), obs_high=3.0, action_shape=(
 SOURCE = checkpoint.Source("made-up", "PPO", {"hidden": [3], "seed": 1}, SPEC)
 SMALL = {"num_envs": 4, "total_steps": 400, "hidden": (8,), "workers": 0}
 CONFIGS = {
-    "ppo": {**SMALL, "horizon": 8, "minibatch": 16, "memory": "lstm", "normalize_obs": True},
+    "ppo": {**SMALL, "horizon": 8, "batch_size": 16, "memory": "lstm", "normalize_obs": True},
     "dqn": {**SMALL, "iteration_steps": 16, "batch_size": 16, "buffer_size": 200, "learning_starts": 32, "priority_alpha": 0.5},
 }
 
