@@ -119,7 +119,7 @@ def test_untouched_checkpoints_are_restored(trained):
         ), "the environment's declaration comes back, infinite bounds included"
         assert found.version == __version__
         for name in arrays:
-            if name.startswith(("net.", "optimizer.", "replay.")):
+            if name.startswith(("net.", "optimizer.", "replay.")) and name != "replay.open":  # of episodes that are gone
                 np.testing.assert_array_equal(arrays[name], found.arrays[name], err_msg=name)
         run.system.trainer.load_state(run.state, run.env, *fresh)
 

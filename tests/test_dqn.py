@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hotlap import systems
 from hotlap.core.clock import StageClock
-from hotlap.core.errors import RecordError
 from hotlap.envs.spec import EnvSpec
 from hotlap.envs.vector import make_gym
 from hotlap.train import checkpoint, dqn, q_kernel, td

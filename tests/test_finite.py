@@ -136,7 +136,7 @@ def test_a_loss_that_overflows(algorithm, tmp_path):
     check_failed(tmp_path, result, words, resume=algorithm == "ppo")  # a replay memory keeps what was too large
 
 
-@pytest.mark.parametrize("algorithm", ["ppo"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_learning_rate_that_becomes_nan(algorithm, tmp_path):
     flags = [*FLAGS, *ALGORITHMS[algorithm], "--workers", "0", "--out", "run"]
     result = train(tmp_path, "learning rate", *flags, code=1)

@@ -41,7 +41,7 @@ def test_one_way_to_make_environments(turbo, algorithm):
     config = dataclasses.replace(system.preset(), num_envs=3, size=6, features="grid", turbo=turbo, workers=0)
     env = system.make_env(config)
     assert env.num_envs == 3 and env.turbo == turbo and env.single_observation_space.shape == (6, 6, 3)
-    assert env.depth == (config.horizon + 1 if algorithm == "ppo" else 2)
+    assert env.depth == config.iteration_steps + 1
     assert system.make_env(config, 2).depth == 2  # to evaluate
     env.close()
 

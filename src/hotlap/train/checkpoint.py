@@ -240,7 +240,6 @@ class Varying:
 
     rows: tuple[str, ...] = ()  # may have another number of rows: what fills up
     numbered: tuple[str, ...] = ()  # there may be another number of them, counted from 0 at the end of their names
-    late: tuple[str, ...] = ()  # come into being during training
 
 
 def check_fits(found: Checkpoint, arrays: Arrays, fresh: Arrays, numbers: dict[str, Any], varying: Varying) -> None:
@@ -250,7 +249,7 @@ def check_fits(found: Checkpoint, arrays: Arrays, fresh: Arrays, numbers: dict[s
     """
     expected = _expected(arrays, fresh, varying)
     missing = sorted(expected.keys() - arrays.keys())
-    unknown = sorted(name for name in arrays.keys() - expected.keys() if not name.startswith(varying.late))
+    unknown = sorted(arrays.keys() - expected.keys())
     if missing or unknown:
         problem = f"it has no {_some(missing)}" if missing else f"it has {_some(unknown)}, which this run has not"
         raise RecordError(f"{found.path} does not fit this run: {problem}")
