@@ -135,7 +135,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     with clock.stage(stages.LOG):
         metrics.scalars["train/epsilon"] = epsilon(state, config)
         if state.updates > updates:
-            norm = torch.linalg.vector_norm(state.flat.grad)  # of the last update: not finite if any before it was not
+            norm = torch.linalg.vector_norm(state.flat.grad)
             learned = torch.stack([state.gradient.mean_loss(), norm, state.optimizer.rate]).tolist()  # waits for the device
             metrics.scalars |= dict(zip(("train/loss", "train/gradient_norm", "train/learning_rate"), learned, strict=True))
         finite.check_losses(metrics.scalars, state)
@@ -165,9 +165,8 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
         legal_after = next_mask
         if "_final_obs" in info:
             ended = info["_final_obs"]
-            finite.check_last(env, info["final_obs"][ended], np.flatnonzero(ended))
             after = next_obs.copy()
-            after[ended] = info["final_obs"][ended]
+            after[ended] = finite.checked_last(env, info["final_obs"][ended], np.flatnonzero(ended))
             if next_mask is not None:  # of the new episode; what was legal at the end of the old one is not known
                 legal_after = next_mask | ended[:, None]
             for name, values in info["final_info"].items():

@@ -43,12 +43,13 @@ def checked_steps(env: Any) -> Iterator[None]:
         raise NotFinite(problem or "a reward or an observation is not finite in another process, which says where")
 
 
-def check_last(env: Any, last: NDArray[Any], rows: NDArray[np.int64]) -> None:
-    """Check the last observations [rows, ...] of episodes that ended in the present step in these rows of `env`."""
+def checked_last(env: Any, last: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """The last observations [rows, ...] of episodes that ended in the present step in these rows of `env`, if finite."""
     if not all_finite(last):
         i, *_ = (int(at) for at in np.argwhere(~np.isfinite(last))[0])
         value = last[i][~np.isfinite(last[i])].flat[0]
         raise NotFinite(f"{_whose(env, int(rows[i]))} ended an episode in the observation {value} in its step {env.steps:,}")
+    return last
 
 
 def check_reward(env: Any, reward: NDArray[np.float32], rows: slice) -> None:
@@ -59,7 +60,10 @@ def check_reward(env: Any, reward: NDArray[np.float32], rows: slice) -> None:
 
 
 def check_losses(scalars: dict[str, float], state: Any) -> None:
-    """Check what an iteration logged of its learning, after its rewards and observations were found to be finite."""
+    """Check what an iteration logged of its learning, after its rewards and observations were found to be finite.
+
+    The norm of the last update's gradient is among it, which is not finite if parameters were not after any update before it.
+    """
     for name, value in scalars.items():
         if not math.isfinite(value):
             what = name.removeprefix("train/").replace("_", " ")

@@ -149,8 +149,8 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
         state.opponents.add(state.flat.data)
     with clock.stage(stages.LOG):
         means = [torch.stack(parts).mean() for parts in zip(*losses, strict=True)]
-        norm = torch.linalg.vector_norm(state.flat.grad)  # of the last update: not finite if any before it was not
         names = [*Losses._fields[: len(means)], "gradient_norm", "learning_rate"]
+        norm = torch.linalg.vector_norm(state.flat.grad)
         numbers = torch.stack([*means, norm, state.optimizer.rate]).tolist()  # the only wait for the device
         metrics.scalars = {f"train/{name}": number for name, number in zip(names, numbers, strict=True)}
         finite.check_losses(metrics.scalars, state)
@@ -159,8 +159,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
 
 
 def learning(state: State, config: Config) -> bool:
-    """PPO learns from the first iteration on."""
-    return True
+    return True  # from the first iteration on
 
 
 # -- collecting --
@@ -226,9 +225,8 @@ def bootstrap(state: State, config: Config, env: Any, group: int, t: int) -> Non
     cut = np.flatnonzero(out.truncated & ~out.terminated)  # a time limit may fall on the very step that ends the episode
     if not len(cut):
         return
-    finite.check_last(env, out.final_obs[cut], rows.start + cut)
     device = rollout.reward.device
-    last = torch.from_numpy(np.ascontiguousarray(out.final_obs[cut])).to(device)
+    last = torch.from_numpy(finite.checked_last(env, out.final_obs[cut], rows.start + cut)).to(device)
     last = last if state.obs_moments is None else state.obs_moments.normalize(last)
     memory = tuple(part[rows][torch.from_numpy(cut).to(device)] for part in rollout.memory)
     rollout.bootstrap(t, rows, out, cut, config.gamma * state.net(last.to(rollout.obs.dtype), memory)[1])
