@@ -11,7 +11,14 @@ from hotlap.envs.start import encode
 from tests.cuda_runner import CudaEngine
 from tests.toy_games import TOYS
 
-OPTIONS = {"snake": [{"features": f, "size": s} for f, s in (("basic", 10), ("flood", 10), ("flood", 5), ("grid", 17))]}
+OPTIONS = {
+    "snake": [{"features": f, "size": s} for f, s in (("basic", 10), ("flood", 10), ("flood", 5), ("grid", 17))],
+    "hearts": [
+        {"observation": "sparse"},
+        {"observation": "dense", "pass_cards": False, "can_lead_any_club": True},
+        {"observation": "bytes", "jd_bonus": True, "avoid_all_tricks_bonus": True, "must_break_hearts": False},
+    ],
+}
 CASES = [(name, options) for name in [*GAMES, *TOYS] for options in OPTIONS.get(name, [{}])]
 FINAL = ("final_obs", "episode_return", "episode_length", "episode_metrics", "final_seat", "episode_returns")
 

@@ -255,7 +255,10 @@ def test_tables_must_be_as_declared(monkeypatch):
 
 # -- CUDA --
 
-CUDA_OPTIONS = {"snake": [{"features": "basic"}, {"features": "flood", "size": 32}, {"features": "grid", "size": 5}]}
+CUDA_OPTIONS = {
+    "snake": [{"features": "basic"}, {"features": "flood", "size": 32}, {"features": "grid", "size": 5}],
+    "hearts": [{"observation": "sparse"}, {"observation": "bytes", "jd_bonus": True, "must_break_hearts": False}],
+}
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc, CUDA's compiler")

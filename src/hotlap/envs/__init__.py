@@ -2,7 +2,11 @@
 
 from typing import Any
 
-GAMES = {"snake": "hotlap.envs.snake.reference:Snake", "cartpole": "hotlap.envs.cartpole.reference:CartPole"}
+GAMES = {
+    "snake": "hotlap.envs.snake.reference:Snake",
+    "cartpole": "hotlap.envs.cartpole.reference:CartPole",
+    "hearts": "hotlap.envs.hearts.reference:Hearts",
+}
 
 
 def load_game(name: str) -> Any:

@@ -1,0 +1,1 @@
+"""Hearts: `reference.py` is the specification, `kernel.h` the same rules in C."""

@@ -1,0 +1,237 @@
+/* Hearts in C: the rules of reference.py, bit for bit. All constants arrive as macros from there.
+ *
+ * A set of cards is a word with a bit for each card, so a suit is every fourth bit and the highest card of a suit is the greatest
+ * number. Most ones of an observation stay where they are during a hand: `known` and `history` hold their places, and an
+ * observation is those, the hand and the points. Runs are written in their full length and cut by what follows, which costs
+ * less than loops of uncertain length; a row has room for that.
+ */
+#include "../kernel.h"
+
+#define SUIT(suit) (0x1111111111111ULL << (suit))
+#define CARD(card) (1ULL << (card))
+#define PENALTY_CARDS (SUIT(HEARTS) | CARD(QUEEN_OF_SPADES))
+#define ALL_PASSED (NUM_SEATS * CARDS_PASSED)
+#define MOST_KNOWN (1 + NUM_TRICKS + 2 * CARDS_PASSED)
+
+typedef struct {
+    Rng rng;
+    uint64_t hand[NUM_SEATS], dealt[NUM_SEATS], passed[NUM_SEATS];
+    int16_t known[NUM_SEATS][MOST_KNOWN]; /* places of: direction, cards dealt, passed and received */
+    int16_t history[NUM_CARDS];           /* places of the cards played; those to come are padding */
+    uint8_t num_known[NUM_SEATS];
+    int8_t points[NUM_SEATS], penalty[NUM_SEATS];
+    uint8_t direction, num_passed, num_played, seat, leader, best_seat, broken, shot;
+    uint8_t best_card;                  /* highest card of the suit led */
+    int8_t trick_points, trick_penalty; /* of the trick on the table: with the jack of diamonds, and without */
+    uint8_t winners;                    /* seats that took a trick, as bits */
+} Env;
+
+FN int lowest_card(uint64_t cards) {
+#ifdef __CUDACC__
+    return __ffsll((long long)cards) - 1;
+#else
+    return __builtin_ctzll(cards);
+#endif
+}
+
+/* Append the places of a set of cards; returns how many places there are then. */
+FN int list_cards(int16_t *ones, int count, int begin, uint64_t cards) {
+    for (; cards; cards &= cards - 1) ones[count++] = (int16_t)(begin + lowest_card(cards));
+    return count;
+}
+
+FN int is_passing(const Env *env) { return env->direction && env->num_passed < ALL_PASSED; }
+
+FN void update_known(Env *env, int seat) {
+    int16_t *known = env->known[seat];
+    known[0] = (int16_t)(AT_DIRECTION + env->direction);
+    int count = list_cards(known, 1, AT_DEALT, env->dealt[seat]);
+    count = list_cards(known, count, AT_PASSED, env->passed[seat]);
+    if (!is_passing(env)) count = list_cards(known, count, AT_RECEIVED, env->passed[(seat - env->direction) & 3]);
+    env->num_known[seat] = (uint8_t)count;
+}
+
+FN void begin_play(Env *env) {
+    for (int seat = 0; seat < NUM_SEATS; seat++) {
+        update_known(env, seat);
+        if (env->hand[seat] & CARD(TWO_OF_CLUBS)) env->seat = (uint8_t)seat;
+    }
+}
+
+/* The i-th card of the deck goes to seat i % 4. */
+FN void deal_hands(Env *env, const uint8_t *deck) {
+    env->num_passed = env->num_played = env->winners = env->shot = env->seat = 0;
+    env->trick_points = env->trick_penalty = 0;
+    env->broken = !MUST_BREAK_HEARTS;
+    for (int seat = 0; seat < NUM_SEATS; seat++) {
+        uint64_t hand = 0;
+        for (int i = seat; i < NUM_CARDS; i += NUM_SEATS) hand |= CARD(deck[i]);
+        env->hand[seat] = env->dealt[seat] = hand;
+        env->passed[seat] = 0;
+        env->points[seat] = env->penalty[seat] = 0;
+        update_known(env, seat);
+    }
+    for (int i = 0; i < NUM_CARDS; i++) env->history[i] = NUM_PLACES;
+    if (!env->direction) begin_play(env);
+}
+
+FN void draw_direction(Env *env) { env->direction = PASS_CARDS ? (uint8_t)rng_below(&env->rng, NUM_SEATS) : 0; }
+
+FN void deal_at_random(Env *env) {
+    uint8_t deck[NUM_CARDS];
+    for (int i = 0; i < NUM_CARDS; i++) deck[i] = (uint8_t)i;
+    for (int i = NUM_CARDS - 1; i > 0; i--) {
+        int j = (int)rng_below(&env->rng, (uint32_t)i + 1);
+        uint8_t card = deck[i];
+        deck[i] = deck[j];
+        deck[j] = card;
+    }
+    deal_hands(env, deck);
+}
+
+FN void env_seed(Env *env, uint64_t seed) { rng_seed(&env->rng, seed); }
+
+FN void env_restart(Env *env, const Tables *tables) {
+    (void)tables;
+    draw_direction(env);
+    deal_at_random(env);
+}
+
+/* The pass direction, or -1 for a random one; then the deck, or nothing for a random one. */
+FN void env_load(Env *env, const Tables *tables, const int32_t *start, int count) {
+    (void)tables;
+    if (start[0] < 0)
+        draw_direction(env);
+    else
+        env->direction = (uint8_t)start[0];
+    if (count <= NUM_CARDS) {
+        deal_at_random(env);
+        return;
+    }
+    uint8_t deck[NUM_CARDS];
+    for (int i = 0; i < NUM_CARDS; i++) deck[i] = (uint8_t)start[1 + i];
+    deal_hands(env, deck);
+}
+
+FN int env_seat(const Env *env) { return env->seat; }
+
+FN uint64_t legal_cards(const Env *env) {
+    const uint64_t hand = env->hand[env->seat];
+    if (is_passing(env)) return hand;
+    if (env->num_played % NUM_SEATS) {
+        uint64_t cards = hand & SUIT(env->best_card % 4);
+        if (!cards && NO_PTS_ON_FIRST_TRICK && env->num_played < NUM_SEATS) cards = hand & ~PENALTY_CARDS;
+        return cards ? cards : hand;
+    }
+    if (!env->num_played) return hand & (CAN_LEAD_ANY_CLUB ? SUIT(CLUBS) : CARD(TWO_OF_CLUBS));
+    uint64_t leads = env->broken ? hand : hand & ~SUIT(HEARTS);
+    if (CAN_LEAD_HEARTS_INSTEAD_OF_QS && leads == CARD(QUEEN_OF_SPADES)) return hand;
+    return leads ? leads : hand;
+}
+
+FN void env_mask(const Env *env, const Tables *tables, int agent, uint8_t *mask) {
+    (void)tables, (void)agent;
+    const uint64_t legal = legal_cards(env);
+    for (int card = 0; card < NUM_CARDS; card += 8) { /* spread eight bits over eight bytes at once */
+        uint64_t bytes = (legal >> card & 0xFF) * 0x0101010101010101ULL & 0x8040201008040201ULL;
+        bytes = (bytes + 0x7F7F7F7F7F7F7F7FULL) >> 7 & 0x0101010101010101ULL;
+        memcpy(mask + card, &bytes, NUM_CARDS - card < 8 ? NUM_CARDS - card : 8);
+    }
+}
+
+FN void pass_card(Env *env, int card) {
+    const int seat = env->seat;
+    env->passed[seat] |= CARD(card);
+    env->num_passed++;
+    env->seat = (uint8_t)(env->num_passed / CARDS_PASSED);
+    if (env->num_passed < ALL_PASSED) {
+        update_known(env, seat);
+        return;
+    }
+    for (int giver = 0; giver < NUM_SEATS; giver++) env->hand[(giver + env->direction) & 3] |= env->passed[giver];
+    begin_play(env);
+}
+
+FN void count_hand(Env *env) {
+    for (int seat = 0; seat < NUM_SEATS; seat++) env->shot |= env->penalty[seat] == ALL_POINTS;
+    for (int seat = 0; seat < NUM_SEATS; seat++)
+        if (env->shot)
+            env->points[seat] += (int8_t)(env->penalty[seat] == ALL_POINTS ? -ALL_POINTS : ALL_POINTS);
+        else if (AVOID_ALL_TRICKS_BONUS && !(env->winners >> seat & 1))
+            env->points[seat] += NO_TRICKS_POINTS;
+}
+
+FN void end_trick(Env *env) {
+    const int winner = env->best_seat;
+    env->points[winner] += env->trick_points;
+    env->penalty[winner] += env->trick_penalty;
+    env->winners |= (uint8_t)(1 << winner);
+    env->trick_points = env->trick_penalty = 0;
+    env->seat = (uint8_t)winner;
+    if (env->num_played == NUM_CARDS) count_hand(env);
+}
+
+FN void play_card(Env *env, int card) {
+    const int seat = env->seat, turn = env->num_played % NUM_SEATS, trick = env->num_played / NUM_SEATS;
+    if (!turn) env->leader = (uint8_t)seat;
+    if (!turn || (card % 4 == env->best_card % 4 && card > env->best_card)) {
+        env->best_card = (uint8_t)card;
+        env->best_seat = (uint8_t)seat;
+    }
+    const int penalty = (card % 4 == HEARTS) + QUEEN_POINTS * (card == QUEEN_OF_SPADES);
+    env->trick_penalty += (int8_t)penalty;
+    env->trick_points += (int8_t)(penalty + (JD_BONUS && card == JACK_OF_DIAMONDS ? JACK_POINTS : 0));
+    env->broken |= card % 4 == HEARTS || (QS_BREAKS_HEARTS && card == QUEEN_OF_SPADES);
+    env->history[env->num_played++] = (int16_t)(AT_TRICKS + (trick * PLACES + env->leader + turn) * NUM_CARDS + card);
+    env->seat = (uint8_t)((seat + 1) & 3);
+    if (turn == NUM_SEATS - 1) end_trick(env);
+}
+
+FN void env_step(Env *env, const Tables *tables, const Action *actions, Step *step) {
+    (void)tables;
+    const int card = (int)actions[0];
+    if (!(env->hand[env->seat] >> card & 1)) return; /* the engine lets only legal cards through */
+    env->hand[env->seat] ^= CARD(card);
+    if (is_passing(env))
+        pass_card(env, card);
+    else
+        play_card(env, card);
+    if (env->num_played < NUM_CARDS) return;
+    step->terminated[0] = 1;
+    for (int seat = 0; seat < NUM_SEATS; seat++) step->reward[seat] = (float)(ALL_POINTS - env->points[seat]);
+}
+
+FN void env_metrics(const Env *env, int agent, float *metrics) {
+    (void)agent;
+    metrics[0] = env->shot;
+    for (int seat = 0; seat < NUM_SEATS; seat++) metrics[1 + seat] = env->points[seat];
+}
+
+/* The places of the ones that the seat to move sees, in ascending order; returns how many. `ones` has room for MOST_ONES. */
+FN int list_ones(const Env *env, int16_t *ones) {
+    uint64_t hand = env->hand[env->seat];
+    const int num_held = count_bits(hand);
+    memcpy(ones, env->known[env->seat], sizeof env->known[0]);
+    int count = env->num_known[env->seat];
+    for (int k = 0; k < NUM_TRICKS; k++, hand &= hand - 1) ones[count + k] = (int16_t)(AT_HAND + lowest_card(hand | CARD(NUM_CARDS)));
+    count += num_held;
+    for (int seat = 0; seat < NUM_SEATS; seat++) {
+        for (int k = 0; k < THERMOMETER; k++) ones[count + k] = (int16_t)(AT_POINTS + seat * THERMOMETER + k);
+        count += env->points[seat] + POINTS_OFFSET;
+    }
+    memcpy(ones + count, env->history, sizeof env->history);
+    return count + env->num_played;
+}
+
+FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
+    (void)tables, (void)agent;
+#if OBS_SIZE
+    for (int k = 0; k < OBS_LEN; k++) obs[k] = OBS_SIZE;
+    obs[0] = (Obs)list_ones(env, obs + 1);
+#else
+    int16_t ones[MOST_ONES];
+    const int count = list_ones(env, ones);
+    for (int k = 0; k < OBS_LEN; k++) obs[k] = 0;
+    for (int k = 0; k < count; k++) obs[ones[k]] = 1;
+#endif
+}

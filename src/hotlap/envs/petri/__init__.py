@@ -1,1 +1,0 @@
-"""Timed Petri nets: `net.py` describes one, `reference.py` is what it does as an environment, `kernel.h` the same in C."""
