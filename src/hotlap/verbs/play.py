@@ -1,7 +1,8 @@
 """hotlap play: a person at the keyboard.
 
-A game declares how: `parse_action(text)` for moves that are typed, one in each turn; `action_of_key(key)` for arrow keys, while
-time goes on. Without a terminal (a pipe, a test) games with keys wait for a line of letters instead.
+A game declares how: `parse_action(text)` for moves that are typed, one in each turn
+(`draw_for(seat)` and `hides_moves` where seats do not see everything); `action_of_key(key)` for arrow keys, while time goes on.
+Without a terminal (a pipe, a test) games with keys wait for a line of letters instead.
 """
 
 import math
@@ -124,11 +125,13 @@ def _take_turns(game: Any, args: Play, seed: int, console: Console) -> Outcome:
             seat, mask = int(info["seat"]), np.asarray(info["action_mask"], bool)
             if seat == yours:
                 console.print()
-                console.print(styled(game.draw()))
+                console.print(styled(game.draw_for(yours) if hasattr(game, "draw_for") else game.draw()))
                 action = _ask(game, console)
             else:
                 action = opponent(obs, mask)
-                console.print(f"{name} plays {game.describe_action(action)}")
+                player = name if seats == 2 else f"seat {seat + 1} ({name})"
+                hidden = getattr(game, "hides_moves", False)
+                console.print(f"{player} plays {'face down' if hidden else game.describe_action(action)}")
             actions.append(action)
             obs, _, terminated, truncated, info = game.step(action)
             returns += info["rewards"]
