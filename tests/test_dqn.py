@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from hotlap import systems
 from hotlap.core.clock import StageClock
 from hotlap.envs.spec import EnvSpec
+from hotlap.envs.vector import make_gym
 from hotlap.train import checkpoint, dqn, q_kernel, td
 from hotlap.train.encoders import Flatten, GridEncoder
 from hotlap.train.flat import Adam, flatten
-from hotlap.train.nets import QNet, mlp_qnet
+from hotlap.train.nets import QNETS, QNet, mlp_qnet
 from hotlap.train.priorities import CompiledSumTree, SumTree
 from hotlap.train.replay import Batch, CompiledReplay, Replay
 
@@ -366,6 +368,68 @@ def test_turbo_and_reference_train_to_the_same_bits():
         states.append(state.net.state_dict())
     for a, b in zip(states[0].values(), states[1].values(), strict=True):
         assert torch.equal(a, b)
+
+
+class Corridor(gymnasium.Env):
+    """Six cells in a row; going off either end is illegal. Only the last cell pays; an episode is cut off after 20 steps."""
+
+    def __init__(self):
+        self.observation_space = gymnasium.spaces.Box(0, 1, (6,), np.float32)
+        self.action_space = gymnasium.spaces.Discrete(3)  # left, right, and one that is never legal
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cell, self.time = 0, 0
+        return self._seen()
+
+    def step(self, action):
+        assert self._mask()[action], "illegal"
+        self.cell, self.time = self.cell + 2 * int(action) - 1, self.time + 1
+        obs, info = self._seen()
+        return obs, float(self.cell == 5), self.cell == 5, self.time == 20, info
+
+    def _seen(self):
+        return np.eye(6, dtype=np.float32)[self.cell], {"action_mask": self._mask()}
+
+    def _mask(self):
+        return np.array([self.cell > 0, self.cell < 5, False])
+
+
+@pytest.mark.parametrize("hidden", [(32,), (q_kernel.WIDEST + 1,)], ids=["in C", "in torch"])
+def test_a_game_with_illegal_actions_is_learned_without_ever_taking_one(hidden):
+    config = dqn.Config(
+        num_envs=4,
+        iteration_steps=50,
+        updates_per_step=1,
+        learning_starts=100,
+        hidden=hidden,
+        buffer_size=2_000,
+        target_sync=20,
+        epsilon_steps=1_000,
+        double=True,
+        n_step=2,
+    )
+    env = make_gym(Corridor, 4)
+    state = dqn.start(config, env)
+    run(state, config, env, 10)
+    assert isinstance(state.actor, q_kernel.QKernel) == (hidden == (32,))
+    assert not state.replay.next_mask[: len(state.replay)][state.replay.open[: len(state.replay)], 2].any()
+    assert dqn.evaluate(state, make_gym(Corridor, 2), seed=1)["length"].tolist() == [5, 5]
+    other = dqn.start(config, make_gym(Corridor, 4))
+    dqn.load_state(other, make_gym(Corridor, 4), *dqn.save_state(state, env))
+    assert other.mask.tolist() == [[False, True, False]] * 4
+
+
+def test_a_loaded_policy_acts_as_the_trained_one():
+    config = small(dueling=True)
+    env, state = begin(config)
+    run(state, config, env, 3)
+    policy = dqn.load_policy(config, env.env_spec, QNETS, dqn.save_state(state, env)[0])
+    obs, mask = torch.from_numpy(state.obs), torch.tensor([[False, True, True]]).expand(16, -1)
+    action, memory = policy(obs, None, ())
+    assert torch.equal(action, state.net(obs).argmax(1))
+    assert memory == ()
+    assert torch.equal(policy(obs, mask, ())[0], state.net(obs)[:, 1:].argmax(1) + 1)
 
 
 @pytest.mark.parametrize(

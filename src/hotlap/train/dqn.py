@@ -161,7 +161,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
     with clock.stage(stages.WAIT if env.engine.workers else stages.ENV_STEP):
         next_obs, reward, terminated, truncated, info = env.step(host_action)
     with clock.stage(stages.STORE):
-        after, next_mask = next_obs, info.get("action_mask")
+        after, next_mask = next_obs, None if state.mask is None else info["action_mask"]
         legal_after = next_mask
         if "_final_obs" in info:
             ended = info["_final_obs"]
