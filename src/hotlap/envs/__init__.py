@@ -6,6 +6,8 @@ GAMES = {
     "snake": "hotlap.envs.snake.reference:Snake",
     "cartpole": "hotlap.envs.cartpole.reference:CartPole",
     "hearts": "hotlap.envs.hearts.reference:Hearts",
+    "connect4": "hotlap.envs.connect4.reference:ConnectFour",
+    "predators": "hotlap.envs.predators.reference:Predators",
 }
 
 

@@ -1,0 +1,1 @@
+"""Connect Four: `reference.py` is the specification, `kernel.h` the same rules in C."""

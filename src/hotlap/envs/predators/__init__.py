@@ -1,0 +1,1 @@
+"""Predators: `reference.py` is the specification, `kernel.h` the same rules in C."""
