@@ -2,7 +2,9 @@
 
     python benchmarks/probe_cost.py
 
-Each contender runs the script in a fresh process; the script itself says how many steps per second its loop made.
+Each contender runs the script in a fresh process; the script itself says how many steps per second its loop made, and how much
+CPU time a step took: less noisy than wall time on a shared machine, and an upper bound, for it counts a profiler's own threads
+in that process, which another core may run. (py-spy samples from a process of its own, so its CPU time is not in it.)
 """
 
 import random
@@ -19,6 +21,7 @@ SCRIPTS = Path(__file__).with_name("scripts")
 STEPS = {"sb3_ppo.py": 40_960, "plain_ppo.py": 40_960}
 ROUNDS, PEER_ROUNDS = 12, 4  # other profilers cost far more than the noise, and need fewer rounds to show it
 GOALS = {"hotlap": 1.06, "hotlap without lines": 1.03}
+PRINTED = ("steps_per_s", "cpu_s_per_step")
 BIN = Path(sys.executable).parent
 
 
@@ -38,7 +41,8 @@ def contenders(folder: Path) -> dict[str, list[str]]:
     return {name: command for name, command in commands.items() if name in here or name.startswith(("bare", "hotlap"))}
 
 
-def seconds_per_step(name: str, prefix: list[str], script: str, folder: Path, steps: int) -> float:
+def seconds_per_step(name: str, prefix: list[str], script: str, folder: Path, steps: int) -> tuple[float, float]:
+    """Wall and CPU time of a step of the script's loop."""
     arguments = [str(SCRIPTS / script), str(steps)]
     command = [*prefix, *arguments]
     if name.startswith("hotlap"):
@@ -48,7 +52,8 @@ def seconds_per_step(name: str, prefix: list[str], script: str, folder: Path, st
     if name == "scalene":
         command = [*prefix, arguments[0], "---", arguments[1]]
     output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout
-    return 1 / float(next(line.split()[1] for line in output.splitlines() if line.startswith("steps_per_s")))
+    said = {words[0]: float(words[1]) for words in map(str.split, output.splitlines()) if words and words[0] in PRINTED}
+    return 1 / said["steps_per_s"], said["cpu_s_per_step"]
 
 
 def main() -> None:
@@ -61,19 +66,21 @@ def main() -> None:
             try:
                 seconds_per_step(profiler, prefix, "plain_ppo.py", folder, 2_048)
                 profilers[profiler] = prefix
-            except (subprocess.CalledProcessError, StopIteration) as error:
+            except (subprocess.CalledProcessError, KeyError) as error:
                 err.print(f"{profiler} cannot take part here: {error}")
         for script in STEPS:
-            samples: dict[str, list[float]] = {profiler: [] for profiler in profilers}
+            samples: dict[str, list[tuple[float, float]]] = {profiler: [] for profiler in profilers}
             for number in range(ROUNDS):
                 err.print(f"{script}: round {number + 1} of {ROUNDS}")
                 running = [name for name in profilers if number < PEER_ROUNDS or name.startswith(("bare", "hotlap"))]
                 for profiler in coin.sample(running, len(running)):
                     samples[profiler].append(seconds_per_step(profiler, profilers[profiler], script, folder, STEPS[script]))
             for profiler in profilers:
-                if profiler != "bare":
-                    pair = {"bare": samples["bare"][: len(samples[profiler])], profiler: samples[profiler]}
-                    title = f"{script}: {profiler} / bare, time"
+                if profiler == "bare":
+                    continue
+                for column, kind in enumerate(("time", "CPU time")):
+                    pair = {p: [both[column] for both in samples[p]][: len(samples[profiler])] for p in ("bare", profiler)}
+                    title = f"{script}: {profiler} / bare, {kind}"
                     results[title] = speedup(pair, profiler, "bare") | {"at_most": GOALS.get(profiler)}
     save("probe_cost", "python benchmarks/probe_cost.py", results)
 

@@ -37,7 +37,7 @@ def main() -> None:
     buffer = {name: torch.zeros(HORIZON, NUM_ENVS) for name in ("action", "log_prob", "reward", "done", "value")}
     seen = torch.zeros(HORIZON, NUM_ENVS, 4)
     obs = torch.from_numpy(envs.reset(seed=0)[0])
-    begin, steps = time.perf_counter(), 0
+    begin, cpu_begin, steps = time.perf_counter(), time.process_time(), 0
     while steps < total:
         for t in range(HORIZON):
             with torch.no_grad():
@@ -73,6 +73,7 @@ def main() -> None:
                 loss.backward()
                 nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
                 optimizer.step()
+    print("cpu_s_per_step", (time.process_time() - cpu_begin) / steps)
     print("steps_per_s", steps / (time.perf_counter() - begin), flush=True)
 
 
