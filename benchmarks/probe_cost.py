@@ -1,27 +1,32 @@
-"""What profiling a script costs its own loop: hotlap against other profilers, interleaved, on the same scripts.
+"""What profiling a script costs its own loop: hotlap against other profilers, on the same scripts.
 
     python benchmarks/probe_cost.py
 
-Each contender runs the script in a fresh process; the script itself says how many steps per second its loop made, and how much
-CPU time a step took: less noisy than wall time on a shared machine, and an upper bound, for it counts a profiler's own threads
-in that process, which another core may run. (py-spy samples from a process of its own, so its CPU time is not in it.)
+The script runs once under each profiler and once without one, in processes that take turns of half a second on one core, so
+that a slow phase of the machine hits all alike. The script itself says how much CPU time a step of its loop took: all its threads, a
+profiler's threads in its process included. (py-spy samples from a process of its own, whose time is not in it.)
 """
 
+import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from side_by_side import err, save, speedup
+import psutil
+from side_by_side import err, pin_to_one_core, save, speedup
 
 SCRIPTS = Path(__file__).with_name("scripts")
-STEPS = {"sb3_ppo.py": 40_960, "plain_ppo.py": 40_960}
-ROUNDS, PEER_ROUNDS = 12, 4  # other profilers cost far more than the noise, and need fewer rounds to show it
+STEPS = {"sb3_ppo.py": 122_880, "plain_ppo.py": 122_880}
+ROUNDS, PEER_ROUNDS = 5, 2  # other profilers cost far more than the noise, and need fewer rounds to show it
+SLICE = 0.5  # seconds
 GOALS = {"hotlap": 1.06, "hotlap without lines": 1.03}
-PRINTED = ("steps_per_s", "cpu_s_per_step")
 BIN = Path(sys.executable).parent
 
 
@@ -41,22 +46,60 @@ def contenders(folder: Path) -> dict[str, list[str]]:
     return {name: command for name, command in commands.items() if name in here or name.startswith(("bare", "hotlap"))}
 
 
-def seconds_per_step(name: str, prefix: list[str], script: str, folder: Path, steps: int) -> tuple[float, float]:
-    """Wall and CPU time of a step of the script's loop."""
-    arguments = [str(SCRIPTS / script), str(steps)]
-    command = [*prefix, *arguments]
+def command(name: str, prefix: list[str], script: str, folder: Path, steps: int) -> list[str]:
+    path = str(SCRIPTS / script)
     if name.startswith("hotlap"):
-        out = tempfile.mkdtemp(dir=folder)
-        flags = [*prefix, "--seconds", "600", "--out", f"{out}/run"]
-        command = [str(BIN / "hotlap"), "profile", arguments[0], *flags, "--", arguments[1]]
-    if name == "scalene":
-        command = [*prefix, arguments[0], "---", arguments[1]]
-    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout
-    said = {words[0]: float(words[1]) for words in map(str.split, output.splitlines()) if words and words[0] in PRINTED}
-    return 1 / said["steps_per_s"], said["cpu_s_per_step"]
+        flags = [*prefix, "--seconds", "600", "--out", f"{tempfile.mkdtemp(dir=folder)}/run"]
+        return [str(BIN / "hotlap"), "profile", path, *flags, "--", str(steps)]
+    return [*prefix, path, "---", str(steps)] if name == "scalene" else [*prefix, path, str(steps)]
+
+
+class Contender:
+    """A running script, which goes on only when it is its turn."""
+
+    def __init__(self, arguments: list[str], folder: Path) -> None:
+        self._output = tempfile.TemporaryFile("w+", dir=folder)  # noqa: SIM115  # closed with the object
+        self._process = subprocess.Popen(arguments, cwd=folder, stdout=self._output, stderr=subprocess.STDOUT)
+        self._send(signal.SIGSTOP)
+
+    def _send(self, number: signal.Signals) -> None:
+        with suppress(psutil.NoSuchProcess):
+            parent = psutil.Process(self._process.pid)
+            for process in (parent, *parent.children(recursive=True)):
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
+
+    def run(self, seconds: float) -> bool:
+        """Let it run for a while; whether it goes on after that."""
+        self._send(signal.SIGCONT)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self._process.poll() is None:
+            time.sleep(0.02)
+        self._send(signal.SIGSTOP)
+        return self._process.poll() is None
+
+    def cpu_per_step(self) -> float:
+        self._output.seek(0)
+        lines = self._output.read().splitlines()
+        if self._process.returncode:
+            raise RuntimeError(f"{self._process.args} failed: {lines[-1] if lines else self._process.returncode}")
+        return next(float(line.split()[1]) for line in lines if line.startswith("cpu_s_per_step"))
+
+
+def take_turns(commands: dict[str, list[str]], folder: Path, coin: random.Random) -> dict[str, float]:
+    """CPU time per step of each."""
+    contenders = {name: Contender(arguments, folder) for name, arguments in commands.items()}
+    left = dict(contenders)
+    while left:
+        for name in coin.sample(list(left), len(left)):
+            if not left[name].run(SLICE):
+                del left[name]
+    return {name: contender.cpu_per_step() for name, contender in contenders.items()}
 
 
 def main() -> None:
+    pin_to_one_core()
+    os.environ["OMP_NUM_THREADS"] = "1"
     coin = random.Random(0)
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -64,23 +107,22 @@ def main() -> None:
         profilers = {}
         for profiler, prefix in contenders(folder).items():
             try:
-                seconds_per_step(profiler, prefix, "plain_ppo.py", folder, 2_048)
+                take_turns({profiler: command(profiler, prefix, "plain_ppo.py", folder, 2_048)}, folder, coin)
                 profilers[profiler] = prefix
-            except (subprocess.CalledProcessError, KeyError) as error:
+            except (RuntimeError, StopIteration) as error:
                 err.print(f"{profiler} cannot take part here: {error}")
-        for script in STEPS:
-            samples: dict[str, list[tuple[float, float]]] = {profiler: [] for profiler in profilers}
+        for script, steps in STEPS.items():
+            samples: dict[str, list[float]] = {profiler: [] for profiler in profilers}
             for number in range(ROUNDS):
                 err.print(f"{script}: round {number + 1} of {ROUNDS}")
                 running = [name for name in profilers if number < PEER_ROUNDS or name.startswith(("bare", "hotlap"))]
-                for profiler in coin.sample(running, len(running)):
-                    samples[profiler].append(seconds_per_step(profiler, profilers[profiler], script, folder, STEPS[script]))
+                commands = {name: command(name, profilers[name], script, folder, steps) for name in running}
+                for profiler, seconds in take_turns(commands, folder, coin).items():
+                    samples[profiler].append(seconds)
             for profiler in profilers:
-                if profiler == "bare":
-                    continue
-                for column, kind in enumerate(("time", "CPU time")):
-                    pair = {p: [both[column] for both in samples[p]][: len(samples[profiler])] for p in ("bare", profiler)}
-                    title = f"{script}: {profiler} / bare, {kind}"
+                if profiler != "bare":
+                    pair = {"bare": samples["bare"][: len(samples[profiler])], profiler: samples[profiler]}
+                    title = f"{script}: {profiler} / bare, CPU time"
                     results[title] = speedup(pair, profiler, "bare") | {"at_most": GOALS.get(profiler)}
     save("probe_cost", "python benchmarks/probe_cost.py", results)
 

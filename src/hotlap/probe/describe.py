@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from hotlap.probe.frameworks import frameworks
+from hotlap.probe.hooks.patching import below
 from hotlap.probe.sampler import Sampler, is_users
 from hotlap.record.observed import Description, EnvChain, Net, OptimizerInfo, TorchSwitches
 
@@ -19,17 +20,11 @@ DEEPEST_CHAIN = 30
 
 
 def describe() -> Description:
-    """The objects alive now. Takes a tenth of a second or so: ask between windows."""
-    torch, kinds = sys.modules.get("torch"), _environment_types()
-    modules, optimizers, environments = [], [], []
-    for item in gc.get_objects():
-        kind = type(item)  # isinstance would read __class__, which proxies and lazy objects may compute
-        if torch and issubclass(kind, torch.nn.Module):
-            modules.append(item)
-        elif torch and issubclass(kind, torch.optim.Optimizer):
-            optimizers.append(item)
-        elif kinds and issubclass(kind, kinds):
-            environments.append(item)
+    """The objects alive now. Takes some hundredths of a second: ask between windows."""
+    torch = sys.modules.get("torch")
+    modules, optimizers, environments = _alive(
+        (torch.nn.Module,) if torch else (), (torch.optim.Optimizer,) if torch else (), _environment_types()
+    )
     inner = {id(child) for module in modules for child in module.children()}
     return Description(
         environments=_chains(environments),
@@ -37,6 +32,19 @@ def describe() -> Description:
         optimizers=tuple(_optimizer(optimizer) for optimizer in optimizers),
         torch=_switches(torch) if torch else None,
     )
+
+
+def _alive(*wanted: tuple[type, ...]) -> tuple[list[Any], ...]:
+    """For each tuple of classes the objects of them, or of classes derived from them.
+
+    There are hundreds of thousands of objects, and the script waits: the only loop over them runs in C, and compares ids of
+    types. (isinstance would read `__class__`, which proxies and lazy objects may compute; a metaclass may be unhashable.)
+    """
+    kinds = [{id(cls) for base in classes for cls in (base, *below(base))} for classes in wanted]
+    ids = set().union(*kinds)
+    objects = gc.get_objects()
+    found = [item for item, kind in zip(objects, map(id, map(type, objects))) if kind in ids]
+    return tuple([item for item in found if id(type(item)) in those] for those in kinds)
 
 
 def _environment_types() -> tuple[type, ...]:

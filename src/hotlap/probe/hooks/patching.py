@@ -106,7 +106,7 @@ def wrap_family(base: type, methods: dict[str, Around], abstract: tuple[type, ..
             definer = next((c for c in cls.__mro__ if name in c.__dict__), None)
             wrap(cls, name, around, definer in abstract)
 
-    for cls in (base, *_below(base)):
+    for cls in (base, *below(base)):
         hook(cls)
     original = base.__dict__.get("__init_subclass__")
 
@@ -120,12 +120,12 @@ def wrap_family(base: type, methods: dict[str, Around], abstract: tuple[type, ..
     base.__init_subclass__ = classmethod(init_subclass)  # type: ignore[assignment,arg-type]
 
 
-def _below(cls: type) -> Iterator[type]:
+def below(cls: type) -> Iterator[type]:
     """All classes derived from this one."""
     derived: type
     for derived in type.__subclasses__(cls):
         yield derived
-        yield from _below(derived)
+        yield from below(derived)
 
 
 def as_region(events: Events, path: str) -> Around:
