@@ -7,6 +7,7 @@ from hotlap.envs import GAMES, load_game
 from hotlap.envs.buffers import Arrays
 from hotlap.envs.engine import FILLED, NativeEngine
 from hotlap.envs.layout import draw_legal
+from hotlap.envs.predators.maps import DEFAULT_MAP
 from hotlap.envs.start import encode
 from tests.cuda_runner import CudaEngine
 from tests.toy_games import TOYS
@@ -18,6 +19,7 @@ OPTIONS = {
         {"observation": "dense", "pass_cards": False, "can_lead_any_club": True},
         {"observation": "bytes", "jd_bonus": True, "avoid_all_tricks_bonus": True, "must_break_hearts": False},
     ],
+    "predators": [{}, {"agents": 16, "prey": 30}, {"agents": 2, "prey": 1, "map": "....#..\n.......\n..#...."}],
 }
 CASES = [(name, options) for name in [*GAMES, *TOYS] for options in OPTIONS.get(name, [{}])]
 FINAL = ("final_obs", "episode_return", "episode_length", "episode_metrics", "final_seat", "episode_returns")
@@ -116,7 +118,13 @@ def test_starts_and_tables_per_environment():
 
 def test_fixed_starts_of_games():
     board = {"board": {"body": [(5, 5), (5, 4), (5, 3)], "food": (5, 7)}}
-    for name, options in (("snake", board), ("cartpole", {"state": (0.1, -0.2, 0.05, 0.3)})):
+    starts = {
+        "snake": board,
+        "cartpole": {"state": (0.1, -0.2, 0.05, 0.3)},
+        "connect4": {"moves": [3, 3, 2]},
+        "predators": {"map": DEFAULT_MAP.replace("##", "..")},
+    }
+    for name, options in starts.items():
         both = Both(name, {}, 64)
         both.reset(seed=0, each=[options if i % 2 else None for i in range(64)])
         random = np.random.default_rng(3)

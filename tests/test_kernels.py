@@ -258,6 +258,7 @@ def test_tables_must_be_as_declared(monkeypatch):
 CUDA_OPTIONS = {
     "snake": [{"features": "basic"}, {"features": "flood", "size": 32}, {"features": "grid", "size": 5}],
     "hearts": [{"observation": "sparse"}, {"observation": "bytes", "jd_bonus": True, "must_break_hearts": False}],
+    "predators": [{}, {"agents": 16, "prey": 30, "map": "." * 64 + "\n" + "#." * 32}],
 }
 
 
