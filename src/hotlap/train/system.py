@@ -97,8 +97,8 @@ class RLSystem:
         from hotlap.train.nets import NETS, QNETS
 
         algorithm = self.algorithm.lower()
-        shared: Mapping[str, Any] = {"ppo": NETS, "dqn": QNETS}[algorithm]
-        return {**shared, **{name: resolve_name(maker) for name, maker in self.nets.get(algorithm, {}).items()}}
+        by_trainer: dict[str, Mapping[str, Any]] = {"ppo": NETS, "dqn": QNETS}
+        return {**by_trainer[algorithm], **{name: resolve_name(maker) for name, maker in self.nets.get(algorithm, {}).items()}}
 
     def start(self, config: Any, env: Any) -> Any:
         """The trainer's state before its first iteration."""
