@@ -33,6 +33,31 @@ def test_snake_by_lines(monkeypatch, tmp_path):
     assert "type W, A, S or D, not 'x'" in result.stderr and "^" in result.stderr and "Over after 6 steps" in result.stderr
 
 
+def test_connect4_against_a_bot(monkeypatch, tmp_path):
+    """`first` fills column 1 from the bottom: four stones in column 7 win."""
+    flags = ["connect4", "--against", "first", "--seed", "1"]
+    result = played(monkeypatch, tmp_path, "?\n9\nseven\n7\n7\n7\n7\n", *flags)
+    assert result.stdout.count("your move>") == 7  # asked again after help and two wrong moves
+    assert "You can play: column 1, " in result.stdout and "type a column from 1 to 7, not '9'" in result.stdout
+    assert "first plays column 1" in result.stdout and "X wins" in result.stdout and "You win." in result.stdout
+    result = played(monkeypatch, tmp_path, "7\n7\n7\n", *flags, "--seat", "2", "--json")
+    outcome = json.loads(result.stdout)
+    assert outcome["over"] and outcome["returns"] == [1.0, -1.0] and outcome["actions"] == [0, 6, 0, 6, 0, 6, 0]
+    assert "You lose." in result.stderr
+
+
+def test_connect4_against_a_trained_policy(monkeypatch, tmp_path):
+    flags = ["--num-envs", "8", "--horizon", "8", "--batch-size", "64", "--total-steps", "64", "--hidden", "8"]
+    run_cli("train", "connect4", *flags, "--evaluation-episodes", "2", "--out", "run", cwd=tmp_path)
+    result = played(monkeypatch, tmp_path, "4\n3\nq\n", "connect4", "--against", "run", "--json")
+    outcome = json.loads(result.stdout)
+    assert outcome["against"] == "run" and not outcome["over"] and "The game is left as it is." in result.stderr
+    assert len(outcome["actions"]) == 4 and outcome["actions"][::2] == [3, 2]
+    run_cli("train", "snake", "--total-steps", "256", "--evaluation-episodes", "2", "--out", "other", cwd=tmp_path)
+    wrong = played(monkeypatch, tmp_path, "", "connect4", "--against", "other", code=2).stderr
+    assert "is a policy for snake, not for connect4" in wrong
+
+
 def test_it_can_be_left(monkeypatch, tmp_path):
     for typed in ("q\n", "", "wdq\n"):
         result = played(monkeypatch, tmp_path, typed, "snake", "--seed", "1")
@@ -42,11 +67,14 @@ def test_it_can_be_left(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["CartPole-v1"], "CartPole-v1 cannot be played at the keyboard; these can: snake"),
+        (["CartPole-v1"], "CartPole-v1 cannot be played at the keyboard; these can: snake, connect4"),
         (["snake", "--against", "random"], "snake has one seat: leave out --against and --seat"),
         (["snake", "--fps", "0"], "--fps must be above 0, not 0"),
         (["snake", "--seed", "-1"], "--seed must be at least 0, not -1"),
         (["chess"], "unknown target 'chess'"),
+        (["predators"], "predators cannot be played at the keyboard"),
+        (["connect4", "--seat", "3"], "--seat must be from 1 to 2, not 3"),
+        (["connect4", "--against", "nobody"], "--against nobody: no bot (random, first, lookahead), and no run 'nobody'"),
     ],
 )
 def test_what_cannot_be_played_is_one_clear_line(monkeypatch, tmp_path, arguments, message):

@@ -14,6 +14,7 @@ from hotlap.report import replay as report
 from hotlap.report.replay_html import as_html, css
 from hotlap.report.terminal import Console
 from hotlap.systems.simulation import from_ansi, play_again
+from hotlap.train import rating
 from hotlap.train.evaluation import play
 from tests.cli import run_cli
 
@@ -44,6 +45,8 @@ def evaluated(name, episodes=6, seed=11, turbo=True, **changes):
         ("CartPole-v1", False, {}),
         ("CartPole-v1", True, {}),
         ("Pendulum-v1", False, {}),  # actions are real numbers
+        ("predators", True, {}),
+        ("predators", False, {"agents": 2, "prey": 3}),
     ],
 )
 def test_an_episode_replays_to_the_bit(name, turbo, changes, tmp_path):
@@ -56,6 +59,34 @@ def test_an_episode_replays_to_the_bit(name, turbo, changes, tmp_path):
         assert replay.reproduced and replay.frames[-1].returns == episode.returns
         assert len(replay.frames) == episode.length + 1
     assert len({episode.returns for episode in again.episodes}) > 1
+
+
+@pytest.mark.parametrize("turbo", [True, False])
+def test_a_game_of_turns_replays_to_the_bit(turbo, tmp_path):
+    system = systems.load("connect4")
+    config = dataclasses.replace(system.preset(), turbo=turbo, workers=0)
+    env = system.make_env(config, 6)
+    bots = rating.bots_of(env.game)
+    played = rating.play(env, 5, bots["lookahead"], bots["random"], "random", {"moves": [3, 3]})
+    episodes.write(tmp_path, Kept(system.source(config), played.episodes))
+    for episode in episodes.read(tmp_path).episodes:
+        replay = play_again(system.source(config), episode)
+        assert replay.reproduced and len(episode.returns) == 2
+        assert episode.score == (1 + episode.policy_return) / 2
+        words = [frame.actions[i % 2] for i, frame in enumerate(replay.frames[1:])]  # the seats in turn
+        assert words == [f"column {action + 1}" for action in episode.actions]
+    assert episode.players == ("random", "policy") and played["score"].mean() > 0.5
+    names = report.player_names(episode)
+    assert names == ("seat 1, random", "seat 2, policy") and report.outcome(1.0) == "the policy won"
+
+
+def test_agents_that_starved_do_not_act():
+    kept = evaluated("predators", 2)
+    for episode in kept.episodes:
+        replay = play_again(kept.source, episode)
+        lengths = [sum(frame.actions[agent] != "" for frame in replay.frames) for agent in range(4)]
+        assert max(lengths) == episode.length and min(lengths) < episode.length  # at random, some starve early
+        assert report.player_names(episode)[3] == "agent 4"
 
 
 def test_an_episode_that_went_otherwise_is_said():
