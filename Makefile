@@ -52,6 +52,7 @@ bench: setup
 	$(BIN)/python benchmarks/snake.py
 	$(BIN)/python benchmarks/probe_cost.py
 	$(BIN)/python benchmarks/compare_truth.py
+	$(BIN)/python benchmarks/games.py
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/ppo.py
 	$(BIN)/python benchmarks/ppo_native.py
