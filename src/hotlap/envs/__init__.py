@@ -8,6 +8,7 @@ GAMES = {
     "hearts": "hotlap.envs.hearts.reference:Hearts",
     "connect4": "hotlap.envs.connect4.reference:ConnectFour",
     "predators": "hotlap.envs.predators.reference:Predators",
+    "petri": "hotlap.envs.petri.reference:PetriNet",
 }
 
 
