@@ -1,5 +1,7 @@
 """Kernels on a CUDA GPU against the CPU: every array and every state, to the bit."""
 
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from hotlap.envs.layout import draw_legal
 from hotlap.envs.predators.maps import DEFAULT_MAP
 from hotlap.envs.start import encode
 from tests.cuda_runner import CudaEngine
+from tests.petri_nets import LARGEST, random_net
 from tests.toy_games import TOYS
 
 OPTIONS = {
@@ -20,6 +23,7 @@ OPTIONS = {
         {"observation": "bytes", "jd_bonus": True, "avoid_all_tricks_bonus": True, "must_break_hearts": False},
     ],
     "predators": [{}, {"agents": 16, "prey": 30}, {"agents": 2, "prey": 1, "map": "....#..\n.......\n..#...."}],
+    "petri": [{}, {"wafers": 4, "features": "places", "stop_when_dead": True}],
 }
 CASES = [(name, options) for name in [*GAMES, *TOYS] for options in OPTIONS.get(name, [{}])]
 FINAL = ("final_obs", "episode_return", "episode_length", "episode_metrics", "final_seat", "episode_returns")
@@ -114,6 +118,15 @@ def test_starts_and_tables_per_environment():
         both.step(random)
         both.compare()
     assert len(both.cpu.tables.arrays["prizes"]) == 300
+
+
+def test_a_different_petri_net_in_each_environment():
+    choose, random = Random(0), np.random.default_rng(4)
+    both = Both("petri", {"net": random_net(choose), "max_time": 300, **LARGEST}, 300)
+    both.reset(seed=0, each=[{"net": random_net(choose)} if i % 5 else None for i in range(300)])
+    for _ in range(200):
+        both.step(random)
+        both.compare()
 
 
 def test_fixed_starts_of_games():
