@@ -3,7 +3,7 @@
     python benchmarks/probe_cost.py
 
 The script runs once under each profiler and once without one, in processes that take turns of half a second on one core, so
-that a slow phase of the machine hits all alike. The script itself says how much CPU time a step of its loop took: all its threads, a
+that a slow phase of the machine hits all alike. The script itself says how much CPU time a step of its loop took, a
 profiler's threads in its process included. (py-spy samples from a process of its own, whose time is not in it.)
 """
 
