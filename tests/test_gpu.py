@@ -19,7 +19,8 @@ from hotlap.launch.system import profile
 from hotlap.record import codec
 from hotlap.record.summary import profile_of
 from hotlap.train import checkpoint, dqn, ppo
-from hotlap.train.replay import Replay, SumTree
+from hotlap.train.priorities import SumTree
+from hotlap.train.replay import Replay
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
