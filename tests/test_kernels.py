@@ -242,6 +242,13 @@ def test_what_cannot_be_declared():
         declaration(spec, {"REWARD": math.inf})
 
 
+def test_a_header_of_the_users_is_not_included(tmp_path, monkeypatch):
+    (tmp_path / "declaration.h").write_text("#error not ours")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    hotlap.make_vec("pass", 1).reset()
+
+
 def test_tables_must_be_as_declared(monkeypatch):
     for tables, message in (
         ({}, "tables are prizes, not none"),

@@ -51,18 +51,19 @@ def digest(*parts: str) -> str:
 
 
 def build(path: Path, what: str, cc: list[str], arguments: list[str], headers: dict[str, str] | None = None) -> None:
-    """Compile a library, unless it is there. `what` names it for people; `headers` are made for it and can be included."""
+    """Compile a library, unless it is there. `what` names it for people; `headers` are included first."""
     if path.exists():
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             built = Path(folder) / path.name
+            first: list[str] = []
             for name, text in (headers or {}).items():
                 (Path(folder) / name).write_text(text)
-            result = subprocess.run(
-                [*cc, f"-I{folder}", *arguments, "-o", str(built)], capture_output=True, text=True, check=False
-            )
+                first += ["-include", str(Path(folder) / name)]  # a bare name is first looked up where the user is
+            command = [*cc, *first, *arguments, "-o", str(built)]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode:
                 raise KernelError(f"{shlex.join(cc)} could not compile {what}:\n{result.stderr.strip()}")
             built.replace(path)  # atomic: two processes may build at once

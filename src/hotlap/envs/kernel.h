@@ -104,18 +104,9 @@ FN void sparse_end(Obs *obs) {
 
 /* -- sine and cosine: numeric.py has the same. libm's and CUDA's differ in the last bit -- */
 
-/* Sine and cosine of |x| < 1e6, else not a number; within one unit in the last place. x is brought to within pi / 4 of 0 by
- * taking multiples of pi / 2, in three parts whose products with a multiple are exact, then the Taylor series is summed. */
-FN void sin_cos(double x, double *sine, double *cosine) {
-    if (!(x > -1e6 && x < 1e6)) {
-        *sine = *cosine = (x - x) / (x - x);
-        return;
-    }
-    double quarters = x * 0x1.45f306dc9c883p-1;
-    int64_t n = (int64_t)(quarters + (quarters < 0 ? -0.5 : 0.5));
-    double near = x - (double)n * 0x1.921fb544p+0, middle = (double)n * 0x1.0b4611a6p-34;
-    double high = near - middle, low = ((near - high) - middle) - (double)n * 0x1.3198a2e037073p-69;
-    double r = high + low, rest = (high - r) + low, rr = r * r;
+/* Sine and cosine of r + rest, where |r| < pi / 4 and |rest| is below r's last place: the Taylor series. */
+FN void sin_cos_near(double r, double rest, double *sine, double *cosine) {
+    double rr = r * r;
     double s = -1.0 / 1307674368000.0 + rr * (1.0 / 355687428096000.0);
     s = 1.0 / 6227020800.0 + rr * s;
     s = -1.0 / 39916800.0 + rr * s;
@@ -123,7 +114,7 @@ FN void sin_cos(double x, double *sine, double *cosine) {
     s = -1.0 / 5040.0 + rr * s;
     s = 1.0 / 120.0 + rr * s;
     s = -1.0 / 6.0 + rr * s;
-    s = r + (rr * r * s + rest);
+    *sine = r + (rr * r * s + rest);
     double c = -1.0 / 87178291200.0 + rr * (1.0 / 20922789888000.0);
     c = 1.0 / 479001600.0 + rr * c;
     c = -1.0 / 3628800.0 + rr * c;
@@ -131,7 +122,26 @@ FN void sin_cos(double x, double *sine, double *cosine) {
     c = -1.0 / 720.0 + rr * c;
     c = 1.0 / 24.0 + rr * c;
     double half = 0.5 * rr, top = 1.0 - half;
-    c = top + (((1.0 - top) - half) + (rr * rr * c - r * rest));
+    *cosine = top + (((1.0 - top) - half) + (rr * rr * c - r * rest));
+}
+
+/* Sine and cosine of |x| < 1e6, else not a number; within one unit in the last place. x is brought to within pi / 4 of 0 by
+ * taking multiples of pi / 2, in three parts whose products with a multiple are exact. */
+FN void sin_cos(double x, double *sine, double *cosine) {
+    if (x > -0.78 && x < 0.78) {
+        sin_cos_near(x, 0.0, sine, cosine);
+        return;
+    }
+    if (!(x > -1e6 && x < 1e6)) {
+        *sine = *cosine = (x - x) / (x - x);
+        return;
+    }
+    double quarters = x * 0x1.45f306dc9c883p-1, s, c;
+    int64_t n = (int64_t)(quarters + (quarters < 0 ? -0.5 : 0.5));
+    double near = x - (double)n * 0x1.921fb544p+0, middle = (double)n * 0x1.0b4611a6p-34;
+    double high = near - middle, low = ((near - high) - middle) - (double)n * 0x1.3198a2e037073p-69;
+    double r = high + low;
+    sin_cos_near(r, (high - r) + low, &s, &c);
     *sine = n & 1 ? c : s;
     *cosine = n & 1 ? s : c;
     if (n & 2) *sine = -*sine;
