@@ -164,12 +164,12 @@ def test_agents_and_steps_are_named():
     env.env_spec = EnvSpec(obs_shape=(3,), action_sizes=(2,), agents=2)
     with (
         pytest.raises(NotFinite, match=r"environment 1 \(agent 1\) returned the reward inf in its step 3"),
-        finite.checked_steps(env),
+        finite.checked_steps(env, "cpu"),
     ):
         for step in range(4):
             _, reward, *_ = env.step(np.zeros(4, int))
             reward[3] = np.inf if step == 2 else 0
-    with pytest.raises(NotFinite, match="reward inf") as caught, finite.checked_steps(env):
+    with pytest.raises(NotFinite, match="reward inf") as caught, finite.checked_steps(env, "cpu"):
         raise RuntimeError("because of it")
     assert isinstance(caught.value.__cause__, RuntimeError)
     env.close()

@@ -119,7 +119,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     """Collect and learn for one iteration."""
     metrics = Metrics()
     updates = state.updates
-    with finite.checked_steps(env):
+    with finite.checked_steps(env, config.device):
         for _ in range(config.iteration_steps):
             with clock.stage(stages.COLLECT):
                 collect(state, config, env, clock, metrics)

@@ -26,7 +26,7 @@ def all_finite(array: NDArray[Any]) -> bool:
 
 
 @contextmanager
-def checked_steps(env: Any) -> Iterator[None]:
+def checked_steps(env: Any, device: str) -> Iterator[None]:
     """Check the rewards and observations of the steps that are taken inside, as far as the environments' rings hold them.
 
     If the steps fail, a number that is not finite is the likely cause (of a network's actions that are none, for example).
@@ -38,7 +38,7 @@ def checked_steps(env: Any) -> Iterator[None]:
             raise NotFinite(problem) from error
         raise
     problem = _in_rings(env)
-    (anywhere,) = parallel.any_of(bool(problem))
+    (anywhere,) = parallel.any_of(bool(problem), device=device)
     if anywhere:
         raise NotFinite(problem or "a reward or an observation is not finite in another process, which says where")
 
