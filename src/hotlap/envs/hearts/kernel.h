@@ -2,8 +2,8 @@
  *
  * A set of cards is a word with a bit for each card, so a suit is every fourth bit and the highest card of a suit is the greatest
  * number. Most ones of an observation stay where they are during a hand: `known` and `history` hold their places, and an
- * observation is those, the hand and the points. Runs are written in their full length and cut by what follows, which costs
- * less than loops of uncertain length; a row has room for that.
+ * observation is those, the hand and the points. Runs are written in their full length and cut by what follows, and which cards
+ * are legal is computed without branches: what depends on the cards is a coin toss, and a wrong guess costs more than that.
  */
 #include "../kernel.h"
 
@@ -11,7 +11,9 @@
 #define CARD(card) (1ULL << (card))
 #define PENALTY_CARDS (SUIT(HEARTS) | CARD(QUEEN_OF_SPADES))
 #define ALL_PASSED (NUM_SEATS * CARDS_PASSED)
-#define MOST_KNOWN (1 + NUM_TRICKS + 2 * CARDS_PASSED)
+#define KNOWN_PASSED (1 + NUM_TRICKS) /* where `known` has the cards passed, after direction and cards dealt */
+#define KNOWN_RECEIVED (KNOWN_PASSED + CARDS_PASSED)
+#define MOST_KNOWN (KNOWN_RECEIVED + CARDS_PASSED)
 
 typedef struct {
     Rng rng;
@@ -34,26 +36,21 @@ FN int lowest_card(uint64_t cards) {
 #endif
 }
 
-/* Append the places of a set of cards; returns how many places there are then. */
-FN int list_cards(int16_t *ones, int count, int begin, uint64_t cards) {
-    for (; cards; cards &= cards - 1) ones[count++] = (int16_t)(begin + lowest_card(cards));
-    return count;
+FN uint64_t choose(int condition, uint64_t yes, uint64_t no) { return no ^ ((yes ^ no) & -(uint64_t)(condition != 0)); }
+
+/* The places of a set of at most `most` cards; what is written beyond them has no meaning. */
+FN void list_cards(int16_t *ones, int most, int begin, uint64_t cards) {
+    for (int k = 0; k < most; k++, cards &= cards - 1) ones[k] = (int16_t)(begin + lowest_card(cards | CARD(NUM_CARDS)));
 }
 
-FN int is_passing(const Env *env) { return env->direction && env->num_passed < ALL_PASSED; }
-
-FN void update_known(Env *env, int seat) {
-    int16_t *known = env->known[seat];
-    known[0] = (int16_t)(AT_DIRECTION + env->direction);
-    int count = list_cards(known, 1, AT_DEALT, env->dealt[seat]);
-    count = list_cards(known, count, AT_PASSED, env->passed[seat]);
-    if (!is_passing(env)) count = list_cards(known, count, AT_RECEIVED, env->passed[(seat - env->direction) & 3]);
-    env->num_known[seat] = (uint8_t)count;
-}
+FN int is_passing(const Env *env) { return (env->direction > 0) & (env->num_passed < ALL_PASSED); }
 
 FN void begin_play(Env *env) {
     for (int seat = 0; seat < NUM_SEATS; seat++) {
-        update_known(env, seat);
+        if (env->direction) {
+            list_cards(env->known[seat] + KNOWN_RECEIVED, CARDS_PASSED, AT_RECEIVED, env->passed[(seat - env->direction) & 3]);
+            env->num_known[seat] = MOST_KNOWN;
+        }
         if (env->hand[seat] & CARD(TWO_OF_CLUBS)) env->seat = (uint8_t)seat;
     }
 }
@@ -69,7 +66,9 @@ FN void deal_hands(Env *env, const uint8_t *deck) {
         env->hand[seat] = env->dealt[seat] = hand;
         env->passed[seat] = 0;
         env->points[seat] = env->penalty[seat] = 0;
-        update_known(env, seat);
+        env->known[seat][0] = (int16_t)(AT_DIRECTION + env->direction);
+        list_cards(env->known[seat] + 1, NUM_TRICKS, AT_DEALT, hand);
+        env->num_known[seat] = KNOWN_PASSED;
     }
     for (int i = 0; i < NUM_CARDS; i++) env->history[i] = NUM_PLACES;
     if (!env->direction) begin_play(env);
@@ -116,26 +115,26 @@ FN void env_load(Env *env, const Tables *tables, const int32_t *start, int count
 FN int env_seat(const Env *env) { return env->seat; }
 
 FN uint64_t legal_cards(const Env *env) {
-    const uint64_t hand = env->hand[env->seat];
-    if (is_passing(env)) return hand;
-    if (env->num_played % NUM_SEATS) {
-        uint64_t cards = hand & SUIT(env->best_card % 4);
-        if (!cards && NO_PTS_ON_FIRST_TRICK && env->num_played < NUM_SEATS) cards = hand & ~PENALTY_CARDS;
-        return cards ? cards : hand;
-    }
-    if (!env->num_played) return hand & (CAN_LEAD_ANY_CLUB ? SUIT(CLUBS) : CARD(TWO_OF_CLUBS));
-    uint64_t leads = env->broken ? hand : hand & ~SUIT(HEARTS);
-    if (CAN_LEAD_HEARTS_INSTEAD_OF_QS && leads == CARD(QUEEN_OF_SPADES)) return hand;
-    return leads ? leads : hand;
+    const uint64_t hand = env->hand[env->seat], queen = CARD(QUEEN_OF_SPADES);
+    uint64_t follows = hand & SUIT(env->best_card % 4);
+    const int harmless = NO_PTS_ON_FIRST_TRICK && env->num_played < NUM_SEATS;
+    follows = choose(follows != 0, follows, hand & ~choose(harmless, PENALTY_CARDS, 0));
+    uint64_t leads = hand & ~choose(env->broken, 0, SUIT(HEARTS));
+    if (CAN_LEAD_HEARTS_INSTEAD_OF_QS) leads = choose(leads == queen, hand, leads);
+    const uint64_t opening = hand & (CAN_LEAD_ANY_CLUB ? SUIT(CLUBS) : CARD(TWO_OF_CLUBS));
+    uint64_t cards = choose(env->num_played % NUM_SEATS, follows, choose(env->num_played, leads, opening));
+    cards = choose(is_passing(env), hand, cards);
+    return choose(cards != 0, cards, hand); /* who has nothing else may play anything */
 }
 
 FN void env_mask(const Env *env, const Tables *tables, int agent, uint8_t *mask) {
     (void)tables, (void)agent;
     const uint64_t legal = legal_cards(env);
-    for (int card = 0; card < NUM_CARDS; card += 8) { /* spread eight bits over eight bytes at once */
+    for (int k = 0; k < 7; k++) { /* spread eight bits over eight bytes at once; the last eight overlap with those before */
+        const int card = k < 6 ? 8 * k : NUM_CARDS - 8;
         uint64_t bytes = (legal >> card & 0xFF) * 0x0101010101010101ULL & 0x8040201008040201ULL;
         bytes = (bytes + 0x7F7F7F7F7F7F7F7FULL) >> 7 & 0x0101010101010101ULL;
-        memcpy(mask + card, &bytes, NUM_CARDS - card < 8 ? NUM_CARDS - card : 8);
+        memcpy(mask + card, &bytes, 8);
     }
 }
 
@@ -143,11 +142,10 @@ FN void pass_card(Env *env, int card) {
     const int seat = env->seat;
     env->passed[seat] |= CARD(card);
     env->num_passed++;
+    env->num_known[seat]++;
+    list_cards(env->known[seat] + KNOWN_PASSED, CARDS_PASSED, AT_PASSED, env->passed[seat]);
     env->seat = (uint8_t)(env->num_passed / CARDS_PASSED);
-    if (env->num_passed < ALL_PASSED) {
-        update_known(env, seat);
-        return;
-    }
+    if (env->num_passed < ALL_PASSED) return;
     for (int giver = 0; giver < NUM_SEATS; giver++) env->hand[(giver + env->direction) & 3] |= env->passed[giver];
     begin_play(env);
 }
@@ -174,10 +172,9 @@ FN void end_trick(Env *env) {
 FN void play_card(Env *env, int card) {
     const int seat = env->seat, turn = env->num_played % NUM_SEATS, trick = env->num_played / NUM_SEATS;
     if (!turn) env->leader = (uint8_t)seat;
-    if (!turn || (card % 4 == env->best_card % 4 && card > env->best_card)) {
-        env->best_card = (uint8_t)card;
-        env->best_seat = (uint8_t)seat;
-    }
+    const int best = (turn == 0) | ((card % 4 == env->best_card % 4) & (card > env->best_card));
+    env->best_card = best ? (uint8_t)card : env->best_card;
+    env->best_seat = best ? (uint8_t)seat : env->best_seat;
     const int penalty = (card % 4 == HEARTS) + QUEEN_POINTS * (card == QUEEN_OF_SPADES);
     env->trick_penalty += (int8_t)penalty;
     env->trick_points += (int8_t)(penalty + (JD_BONUS && card == JACK_OF_DIAMONDS ? JACK_POINTS : 0));
@@ -207,14 +204,14 @@ FN void env_metrics(const Env *env, int agent, float *metrics) {
     for (int seat = 0; seat < NUM_SEATS; seat++) metrics[1 + seat] = env->points[seat];
 }
 
+#if OBS_SIZE
 /* The places of the ones that the seat to move sees, in ascending order; returns how many. `ones` has room for MOST_ONES. */
 FN int list_ones(const Env *env, int16_t *ones) {
-    uint64_t hand = env->hand[env->seat];
-    const int num_held = count_bits(hand);
-    memcpy(ones, env->known[env->seat], sizeof env->known[0]);
+    const uint64_t hand = env->hand[env->seat];
     int count = env->num_known[env->seat];
-    for (int k = 0; k < NUM_TRICKS; k++, hand &= hand - 1) ones[count + k] = (int16_t)(AT_HAND + lowest_card(hand | CARD(NUM_CARDS)));
-    count += num_held;
+    memcpy(ones, env->known[env->seat], sizeof env->known[0]);
+    list_cards(ones + count, NUM_TRICKS, AT_HAND, hand);
+    count += count_bits(hand);
     for (int seat = 0; seat < NUM_SEATS; seat++) {
         for (int k = 0; k < THERMOMETER; k++) ones[count + k] = (int16_t)(AT_POINTS + seat * THERMOMETER + k);
         count += env->points[seat] + POINTS_OFFSET;
@@ -222,6 +219,7 @@ FN int list_ones(const Env *env, int16_t *ones) {
     memcpy(ones + count, env->history, sizeof env->history);
     return count + env->num_played;
 }
+#endif
 
 FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     (void)tables, (void)agent;
@@ -229,9 +227,12 @@ FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     for (int k = 0; k < OBS_LEN; k++) obs[k] = OBS_SIZE;
     obs[0] = (Obs)list_ones(env, obs + 1);
 #else
-    int16_t ones[MOST_ONES];
-    const int count = list_ones(env, ones);
+    const int16_t *known = env->known[env->seat];
     for (int k = 0; k < OBS_LEN; k++) obs[k] = 0;
-    for (int k = 0; k < count; k++) obs[ones[k]] = 1;
+    for (int k = 0; k < env->num_known[env->seat]; k++) obs[known[k]] = 1;
+    for (uint64_t hand = env->hand[env->seat]; hand; hand &= hand - 1) obs[AT_HAND + lowest_card(hand)] = 1;
+    for (int seat = 0; seat < NUM_SEATS; seat++)
+        for (int k = 0; k < THERMOMETER; k++) obs[AT_POINTS + seat * THERMOMETER + k] = k < env->points[seat] + POINTS_OFFSET;
+    for (int k = 0; k < env->num_played; k++) obs[env->history[k]] = 1;
 #endif
 }
