@@ -15,7 +15,7 @@ from hotlap.envs.hearts import information
 from hotlap.envs.hearts.cards import NUM_CARDS, card_name, parse_card
 from hotlap.envs.hearts.reference import Hearts
 from hotlap.envs.hearts.rules import NUM_SEATS, Rules
-from hotlap.train.rating import play_at_random
+from tests.lockstep import assert_lockstep, random_legal
 
 OPTIONS = tuple(Rules.__dataclass_fields__)
 # Every combination of any three options: 16 rows of an orthogonal array, by parities.
@@ -187,26 +187,10 @@ def lockstep(num_envs, steps, threads=1, start=None, **options):
     """Step kernel and reference with the same random legal actions and compare everything; how many hands were played."""
     kernel = hotlap.make_vec("hearts", num_envs, seed=7, threads=threads, **options)
     python = hotlap.make_vec("hearts", num_envs, seed=7, turbo=False, **options)
-    rng = np.random.default_rng(0)
-    (obs, info), (other_obs, other_info) = kernel.reset(options=start), python.reset(options=start)
-    hands = 0
-    for step in range(steps + 1):
-        np.testing.assert_array_equal(obs, other_obs)
-        for name in ("action_mask", "seat") + ("rewards",) * (step > 0):
-            np.testing.assert_array_equal(info[name], other_info[name])
-        if "_final_info" in info:
-            ended = info["_final_info"]
-            hands += int(ended.sum())
-            np.testing.assert_array_equal(info["final_obs"][ended], other_info["final_obs"][ended])
-            for name, values in info["final_info"].items():
-                np.testing.assert_array_equal(values[ended], other_info["final_info"][name][ended])
-        actions = play_at_random(obs, info["action_mask"], rng)
-        (obs, *arrays, info), (other_obs, *other_arrays, other_info) = kernel.step(actions), python.step(actions)
-        for array, other in zip(arrays, other_arrays, strict=True):
-            np.testing.assert_array_equal(array, other)
+    hands = assert_lockstep(kernel, python, steps, 0, start)
     kernel.close()
     python.close()
-    return hands
+    return len(hands)
 
 
 @pytest.mark.parametrize("observation", information.FORMS)
@@ -233,7 +217,7 @@ def test_kernel_equals_reference_from_fixed_starts():
     obs, info = env.reset(options={"deal": one_suit_each(), "pass_direction": 0})
     assert obs[:, information.DEALT :][:, :52].nonzero()[1].tolist() == list(range(0, 52, 4)) * 4
     for _ in range(52):
-        *_, info = env.step(play_at_random(obs, info["action_mask"], np.random.default_rng(0)))
+        *_, info = env.step(random_legal(info["action_mask"], np.random.default_rng(0)))
     assert info["final_info"]["returns"].tolist() == [[26, 0, 0, 0]] * 4
     assert info["final_info"]["moon"].tolist() == [1] * 4
 
@@ -256,7 +240,7 @@ def test_all_forms_show_the_same():
         np.put_along_axis(rebuilt, sparse[:, 1:].astype(int), 1, 1)
         np.testing.assert_array_equal(rebuilt[:, :-1], bytes_)
         np.testing.assert_array_equal(sparse[:, 0], bytes_.sum(1))
-        actions = play_at_random(dense, seen["dense"][1]["action_mask"], rng)
+        actions = random_legal(seen["dense"][1]["action_mask"], rng)
         seen = {form: (result[0], result[-1]) for form, result in ((form, env.step(actions)) for form, env in envs.items())}
 
 
