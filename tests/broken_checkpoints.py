@@ -242,7 +242,8 @@ def signed_another(file, other, coin):
 
 def signed_rename(file, other, coin):
     name = file.pick(coin, lambda name, array: True)
-    file.arrays[coin.choice([name + "x", name[:-1] + "_", "rankx/" + name, name.upper() + "_"])] = file.arrays.pop(name)
+    new = coin.choice([name + "x", name[:-1] + "_", "rankx/" + name, "rank0/" + name, name.upper() + "_"])
+    file.arrays[new] = file.arrays.pop(name)
     return file.signed()
 
 

@@ -137,7 +137,7 @@ def load(folder: Path) -> Checkpoint:
 def load_file(path: Path) -> Checkpoint:
     """See `load`."""
     if not path.is_file():
-        raise RecordError(f"{path} is not a checkpoint: no such file")
+        raise RecordError(f"{path} is not a checkpoint: {'a folder' if path.is_dir() else 'no such file'}")
     try:
         with safe_open(path, "numpy") as file:
             manifest = _read_manifest(path, file.metadata() or {})

@@ -7,6 +7,7 @@ are those of all. Process 0 keeps the record. In a single process everything her
 """
 
 import os
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -128,10 +129,8 @@ def gather(arrays: dict[str, NDArray[Any]], device: str = "cpu") -> dict[str, ND
 
 def own_part(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """What `gather` stored for this process."""
-    saved = 1 + max((int(name[4:].partition("/")[0]) for name in arrays if name.startswith("rank")), default=0)
+    ranks = {name: int(found[1]) if (found := re.match(r"rank([1-9][0-9]{0,5})/", name)) else 0 for name in arrays}
+    saved = 1 + max(ranks.values(), default=0)
     if saved != world():
         raise ValueError(f"this run was trained by {saved} processes, not {world()}: resume it with as many")
-    prefix = f"rank{rank()}/"
-    if rank() == 0:
-        return {name: array for name, array in arrays.items() if not name.startswith("rank")}
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return {name.partition("/")[2] if rank() else name: array for name, array in arrays.items() if ranks[name] == rank()}
