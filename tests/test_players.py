@@ -353,7 +353,7 @@ def test_the_memory_of_a_waiting_agent_is_cleared(memory):
     torch.testing.assert_close(value[acted], batch.value[acted])
     alone, _ = state.net(torch.zeros(1, 1))[1:]  # a first observation, with nothing to remember
     torch.testing.assert_close(state.rollout.value[4, 1], alone[0])
-    assert state.gradient.calls_modules
+    assert state.gradient.modules
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ parameters and their gradients are one vector each, of which every layer has its
 operations; clipping and Adam see one vector. The result equals autograd's on `ppo.ppo_loss` within float tolerance, by test.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hotlap.core import stages
 from hotlap.core.clock import StageClock
@@ -31,10 +32,9 @@ class HandWrittenPolicy(Protocol):
 class ByHand:
     """A `gradients.Gradient`."""
 
-    calls_modules = False
-
     def __init__(self, policy: HandWrittenPolicy, config: PPOConfig) -> None:
         self.policy, self._config = policy, config
+        self.modules: Mapping[str, nn.Module] = {}
 
     def part_size(self, size: int, rows: int) -> int:
         parts = -(-size * rows // self.policy.cached_rows)

@@ -1,6 +1,6 @@
 """How a minibatch's gradient is computed: the interface, and autograd, eager or compiled. By hand: see `by_hand`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -18,7 +18,7 @@ Loss = Callable[[Minibatch, Tensor, Tensor, Any], Losses]
 class Gradient(Protocol):
     """Puts the gradient of the loss on a minibatch into the network's flat gradient."""
 
-    calls_modules: bool  # whether the network's modules are called, so that they can be timed
+    modules: Mapping[str, nn.Module]  # the networks whose modules are called, so that they can be timed
 
     def part_size(self, size: int, rows: int) -> int:
         """Into parts of how many a minibatch of `size` items of so many rows each is best split; a divisor of `size`."""
@@ -33,8 +33,6 @@ class Gradient(Protocol):
 class ByAutograd:
     """Autograd on the loss. `compiled`: network and loss as one graph, by torch.compile."""
 
-    calls_modules = True
-
     def __init__(self, net: Policy, flat: nn.Parameter, loss: Loss, precision: str, compiled: bool) -> None:
         def compute_loss(batch: Minibatch, entropy_weight: Any) -> Losses:
             with autocast(flat.device, precision):
@@ -42,6 +40,7 @@ class ByAutograd:
             return loss(batch, output, value, entropy_weight)
 
         assert flat.grad is not None
+        self.modules: Mapping[str, nn.Module] = {"net": net}
         self._gradient = flat.grad
         self._compute_loss = torch.compile(compute_loss) if compiled else compute_loss
         # Compiled, a number that changes would be a constant of the graph.

@@ -347,7 +347,7 @@ def evaluate(state: State, env: Any, seed: int) -> Played:
 
 def networks(state: State) -> dict[str, nn.Module]:
     """What `profile --modules` times; a network that is computed by hand calls none of its modules."""
-    return {"net": state.net} if state.gradient.calls_modules else {}
+    return dict(state.gradient.modules)
 
 
 # -- checkpoint --
