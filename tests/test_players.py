@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hotlap
 from hotlap.core.clock import StageClock
 from hotlap.envs.vector import make_gym
 from hotlap.train import ppo, rating, selfplay
@@ -363,3 +364,45 @@ def test_the_memory_of_a_waiting_agent_is_cleared(memory):
 def test_what_does_not_work_in_turn_based_games(changes, message):
     with pytest.raises(ValueError, match=message):
         ppo.start(replace(SMALL, batch_size=24, **changes), make_gym(Race, 6))
+
+
+# -- kernels --
+
+
+@pytest.mark.parametrize(
+    ("game", "changes"),
+    [
+        ("connect4", {"net": "mlp", "opponents": 2, "opponent_share": 0.5, "opponent_every": 1}),
+        ("connect4", {"net": "auto", "opponents": 0}),
+        ("predators", {"net": "mlp"}),
+        ("predators", {"net": "mlp", "memory": "gru", "batch_size": 48}),
+    ],
+)
+def test_a_kernel_teaches_what_its_reference_does(game, changes):
+    """Seats, masks, rewards per seat and agents that leave come through the rings in both: the same parameters to the bit."""
+    config = replace(SMALL, epochs=1, **changes)
+    learned = []
+    for turbo in (True, False):
+        env = hotlap.make_vec(game, 6, turbo=turbo, seed=0, depth=13)
+        state = ppo.start(config, env)
+        assert state.rollout.in_place
+        for _ in range(3):
+            ppo.iterate(state, config, env, StageClock())
+        learned.append(state.flat.detach().clone())
+        env.close()
+    assert torch.equal(*learned) and torch.isfinite(learned[0]).all()
+
+
+@pytest.mark.parametrize("game", ["connect4", "predators"])
+def test_several_players_resume_to_the_bit(game):
+    config = replace(SMALL, net="mlp", opponents=2, opponent_share=0.5, opponent_every=1)
+    envs = [hotlap.make_vec(game, 6, seed=0, depth=13) for _ in range(2)]
+    whole, resumed = (ppo.start(config, env) for env in envs)
+    for _ in range(2):
+        ppo.iterate(whole, config, envs[0], StageClock())
+    arrays, numbers = ppo.save_state(whole, envs[0])
+    ppo.load_state(resumed, envs[1], {name: np.array(array) for name, array in arrays.items()}, numbers)
+    for state, env in zip((whole, resumed), envs, strict=True):
+        for _ in range(2):
+            ppo.iterate(state, config, env, StageClock())
+    assert torch.equal(whole.flat, resumed.flat) and whole.episodes == resumed.episodes

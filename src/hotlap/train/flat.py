@@ -43,9 +43,11 @@ class Adam:
         self.mean, self.square = torch.zeros_like(flat.data), torch.zeros_like(flat.data)
         self.steps, self.skip = torch.zeros((), device=flat.device), torch.zeros((), device=flat.device)
         self.rate = torch.tensor(learning_rate, device=flat.device)
+        self.norm = torch.zeros((), device=flat.device)  # of the last gradient, before it was clipped
 
     def step(self, gradient: Tensor) -> None:
-        scale = (torch.linalg.vector_norm(gradient) + 1e-6).div_(self.clip).clamp_(min=1.0) if self.clip else None
+        self.norm = torch.linalg.vector_norm(gradient)
+        scale = (self.norm + 1e-6).div_(self.clip).clamp_(min=1.0) if self.clip else None
         self.steps += 1 - self.skip
         adam_step(self, gradient, scale)
 

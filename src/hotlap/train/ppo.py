@@ -149,9 +149,9 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
         state.opponents.add(state.flat.data)
     with clock.stage(stages.LOG):
         means = [torch.stack(parts).mean() for parts in zip(*losses, strict=True)]
-        names = [*Losses._fields[: len(means)], "gradient_norm", "learning_rate"]
-        norm = torch.linalg.vector_norm(state.flat.grad)
-        numbers = torch.stack([*means, norm, state.optimizer.rate]).tolist()  # the only wait for the device
+        names = [*(Losses._fields if losses else ()), "gradient_norm", "learning_rate"]
+        means += [state.optimizer.norm, state.optimizer.rate]
+        numbers = torch.stack(means).tolist()  # the only wait for the device
         metrics.scalars = {f"train/{name}": number for name, number in zip(names, numbers, strict=True)}
         finite.check_losses(metrics.scalars, state)
     clock.count(EPISODES, len(metrics.episodes.get("return", ())))
