@@ -82,7 +82,7 @@ class Contender:
         self._output.seek(0)
         lines = self._output.read().splitlines()
         if self._process.returncode:
-            raise RuntimeError(f"{self._process.args} failed: {lines[-1] if lines else self._process.returncode}")
+            raise RuntimeError(f"{self._process.args!r} failed: {lines[-1] if lines else self._process.returncode}")
         return next(float(line.split()[1]) for line in lines if line.startswith("cpu_s_per_step"))
 
 
