@@ -16,6 +16,7 @@ import hotlap
 from hotlap.core.clock import StageClock
 from hotlap.envs.spec import EnvSpec
 from hotlap.envs.vector import make_gym
+from hotlap.systems import configs
 from hotlap.train import ppo
 from hotlap.train.actions import Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae, gae_in_torch
@@ -490,6 +491,11 @@ def test_schedules_and_early_stop():
 def test_configs_that_cannot_work(changes, message):
     with pytest.raises(ValueError, match=message):
         ppo.validate(replace(SMALL, **changes))
+
+
+def test_configs_of_older_records():
+    config = configs.config_from(configs.system("CartPole-v1", "ppo"), {"minibatch": 64, "hidden": [8]})
+    assert config.batch_size == 64 and config.hidden == (8,) and config.net == "auto"
 
 
 def test_it_learns():

@@ -23,7 +23,7 @@ class LstmPolicy:
 
     @staticmethod
     def fits(net: nn.Module) -> bool:
-        if type(net) is not Policy or net.encoder.learns or net.log_std is not None or net.value.weight.is_cuda:
+        if type(net) is not Policy or net.encoder.learns or net.log_std is not None or net.value.weight.device.type != "cpu":
             return False
         return isinstance(net.memory, Cell) and isinstance(net.memory.cell, nn.LSTMCell)
 

@@ -110,6 +110,11 @@ def _nets(variants: Sequence[Variant], knobs: Sequence[str]) -> NetComparison | 
         config = configs.config_from(system, variant.target.config)
         with closing(system.make_env(config, 1)) as env:
             nets[variant.name] = system.trainer.make_net(config, env.env_spec, system.net_makers()).to(config.device)
-            shape = env.single_observation_space.shape
+            spec = env.env_spec
     torch.set_num_threads(config.torch_threads)
-    return compare_nets(nets, batch=config.batch_size, input_shape=shape)
+
+    def indices(batch: int) -> torch.Tensor:
+        return torch.randint(0, spec.obs_size, (batch, *spec.obs_shape), device=config.device)
+
+    make_input = indices if spec.obs_size else None
+    return compare_nets(nets, batch=config.batch_size, input_shape=spec.obs_shape, make_input=make_input)
