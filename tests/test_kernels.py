@@ -2,10 +2,12 @@
 environment, wrong actions, saving; every kernel compiled for CUDA; and numbers that are the same everywhere."""
 
 import math
+import re
 import shutil
 import subprocess
 from dataclasses import replace
 from decimal import Decimal, localcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from hotlap.envs.layout import draw_legal
 from hotlap.envs.numeric import sin_cos
 from hotlap.envs.spec import EnvSpec
 from tests import cuda_runner
+from tests.lockstep import assert_lockstep
 from tests.toy_games import TOYS
 
 AGENTS = {"walk": 1, "pass": 1, "herd": 3}
@@ -66,8 +69,10 @@ def lockstep(left, right, steps, options=None, seed=5):
     return ended
 
 
-@pytest.mark.parametrize("name", TOYS)
-@pytest.mark.parametrize(("num_envs", "threads", "workers", "depth"), [(1, 1, 0, 2), (9, 2, 0, 5), (8, 3, 2, 2)])
+@pytest.mark.parametrize(
+    ("name", "num_envs", "threads", "workers", "depth"),
+    [(name, *case) for name in TOYS for case in ((1, 1, 0, 2), (9, 2, 0, 5))] + [("herd", 8, 3, 2, 2)],
+)
 def test_kernel_equals_reference(name, num_envs, threads, workers, depth):
     kernel = hotlap.make_vec(name, num_envs, threads=threads, seed=1, depth=depth)
     python = hotlap.make_vec(name, num_envs, turbo=False, workers=workers, seed=1, depth=depth)
@@ -193,7 +198,7 @@ def test_a_board_for_each_environment():
 )
 def test_wrong_actions_step_nothing(turbo, game, actions, message):
     start = {"position": 0} if game == "walk" else {"supply": [9, 2, 9]}
-    for workers in (0,) if turbo else (0, 2):
+    for workers in (0,) if turbo or "outside Multi" in message else (0, 2):
         env = hotlap.make_vec(game, 3, turbo=turbo, workers=workers, seed=0)
         env.reset(options=start)
         before = env.state()
@@ -212,7 +217,9 @@ def test_wrong_actions_step_nothing(turbo, game, actions, message):
 @pytest.mark.parametrize("turbo", [True, False])
 def test_saved_and_restored_to_the_bit(name, turbo):
     options = {"per_env": [None, {"prizes": [0.5] * 12}, None, None]} if name == "walk" else None
-    env, other = (hotlap.make_vec(name, 4, turbo=turbo, workers=workers, seed=3) for workers in (0, 0 if turbo else 2))
+    env, other = (
+        hotlap.make_vec(name, 4, turbo=turbo, workers=workers, seed=3) for workers in (0, 2 * (not turbo and name == "herd"))
+    )
     random, (_, info) = np.random.default_rng(0), env.reset(options=options)
     for _ in range(17):
         *_, info = env.step(legal(env, info, random))
@@ -260,6 +267,25 @@ def test_tables_must_be_as_declared(monkeypatch):
             hotlap.make_vec("walk", 2)
 
 
+# -- the page for authors --
+
+
+def test_the_game_in_the_docs(tmp_path, monkeypatch):
+    """Its code blocks, as they stand there: kernel against reference."""
+    page = (Path(__file__).parents[1] / "docs" / "kernels.md").read_text()
+    folder = tmp_path / "corridor"
+    folder.mkdir()
+    for language, name in (("python", "reference.py"), ("c", "kernel.h")):
+        (block,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+        (folder / name).write_text(block)
+    monkeypatch.syspath_prepend(tmp_path)
+    kernel, python = (hotlap.make_vec("corridor.reference:Corridor", 9, turbo=t, seed=1, length=5) for t in (True, False))
+    assert len(assert_lockstep(kernel, python, 200, seed=2)) > 50
+    assert len(assert_lockstep(kernel, python, 20, seed=3, options={"per_env": [{"place": 4}, *[None] * 8]})) > 5
+    with pytest.raises(ValueError, match="corridor: place must be 0 to 4"):
+        kernel.reset(options={"place": 5})
+
+
 # -- CUDA --
 
 CUDA_OPTIONS = {
@@ -269,16 +295,31 @@ CUDA_OPTIONS = {
 }
 
 
-@pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc, CUDA's compiler")
-@pytest.mark.parametrize("name", [*envs.GAMES, *TOYS])
+def compile_for_cuda(name, options, folder):
+    game = envs.load_game(name)(**options)
+    (folder / "kernel.cu").write_text(cuda_runner.source(game))
+    command = ["nvcc", *cuda_runner.flags(game), "-ptx", "kernel.cu", "-o", "kernel.ptx"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    ptx = (folder / "kernel.ptx").read_text()
+    assert ".entry step" in ptx and "fma.rn" not in ptx
+
+
+needs_nvcc = pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc, CUDA's compiler")
+
+
+@needs_nvcc
+@pytest.mark.parametrize("name", envs.GAMES)
 def test_kernels_compile_for_cuda(name, tmp_path):
-    for options in CUDA_OPTIONS.get(name, [{}]):
-        game = envs.load_game(name)(**options)
-        (tmp_path / "kernel.cu").write_text(cuda_runner.source(game))
-        command = ["nvcc", *cuda_runner.flags(game), "-ptx", "kernel.cu", "-o", "kernel.ptx"]
-        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, result.stderr
-        assert ".entry step" in (tmp_path / "kernel.ptx").read_text() and "fma.rn" not in (tmp_path / "kernel.ptx").read_text()
+    compile_for_cuda(name, CUDA_OPTIONS.get(name, [{}])[0], tmp_path)
+
+
+@needs_nvcc
+@pytest.mark.exact
+@pytest.mark.parametrize("name", [*envs.GAMES, *TOYS])
+def test_kernels_compile_for_cuda_with_other_options(name, tmp_path):
+    for options in CUDA_OPTIONS.get(name, [{}, {}])[1:]:
+        compile_for_cuda(name, options, tmp_path)
 
 
 # -- numbers --

@@ -74,8 +74,8 @@ FN void env_step(Env *env, const Tables *tables, const Action *actions, Step *st
     if (env->position > env->furthest) env->furthest = env->position;
     env->steps++;
     step->reward[0] = tables->prizes[env->position];
-    step->terminated[0] = env->position == 11;
-    step->truncated[0] = env->position != 11 && env->steps >= LIMIT;
+    step->terminated[0] = next >= 11; /* not position == 11, which ptxas 13.0 gets wrong: see docs/kernels.md */
+    step->truncated[0] = next < 11 && env->steps >= LIMIT;
 }
 FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     (void)agent;
