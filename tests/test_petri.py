@@ -218,7 +218,7 @@ def test_kernel_equals_reference(features, options):
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("wafers", [1, 3, 4, 12, 25, 300])
 def test_kernel_equals_reference_for_long(features, wafers):
-    steps = 20_000 if wafers < 300 else 1_000
+    steps = 5_000 if wafers < 300 else 1_000
     assert assert_lockstep(*both(16, wafers=wafers, features=features, stop_when_dead=True), steps=steps, seed=wafers) > 50
 
 
@@ -270,6 +270,13 @@ def test_saved_environments_go_on_exactly(turbo):
         *right, other_info = other.step(actions)
         for a, b in zip([*left, info["action_mask"]], [*right, other_info["action_mask"]], strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_nets_reach_worker_processes():
+    here, there = both(4, wafers=3), hotlap.make_vec("petri", 4, turbo=False, seed=0, workers=2, wafers=3)
+    nets = {"per_env": [{"net": cluster_tool(2)}, None, {"marking": {"LP": 1, "s1": [70], "TM2": 1, "TM3": 1}}, None]}
+    assert assert_lockstep(here[0], there, 200, 3, nets) > 0
+    there.close()
 
 
 def test_a_given_net_stays_until_another_is_given():

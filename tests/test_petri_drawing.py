@@ -3,6 +3,7 @@
 import itertools
 import random
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -108,3 +109,15 @@ def test_a_state_is_drawn_as_text():
     assert lines[0] == "0 s   0 of 8 done"
     assert " ".join(lines[1].split()) == "LP 7 #1 0 s #2 0 s #3 0 s #4 0 s #5 0 s #6 0 s ..."
     assert env.draw()[2][1] == ("  #8 80 s", "bold red")
+
+
+def test_the_examples_of_the_documentation_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parent.parent / "docs" / "petri-nets.md").read_text()
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(block, names)
+    shown = capsys.readouterr().out
+    assert "691 1350 2" in shown
+    assert "[ True False False  True]" in shown
+    assert "70 1" in shown

@@ -1,7 +1,7 @@
 """The untimed rules of a net: which transitions a marking enables, and what firing one leads to.
 
 A marking is the number of tokens of each place. A transition is enabled if its inputs hold enough tokens, no output would hold
-more than its capacity afterwards, and no guard blocks it.
+more than its capacity afterwards (without one: a million), and no guard blocks it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,11 +19,7 @@ def allows(net: Net, marking: Sequence[int], wiring: Wiring) -> bool:
     for place, below in wiring.guards:
         if marking[place] >= below:
             return False
-    for place, gain in wiring.change:
-        capacity = net.places[place].capacity
-        if gain > 0 and capacity is not None and marking[place] + gain > capacity:
-            return False
-    return True
+    return all(gain <= 0 or marking[place] + gain <= net.places[place].room for place, gain in wiring.change)
 
 
 def enabled(net: Net, marking: Sequence[int]) -> list[int]:

@@ -39,6 +39,11 @@ class Place:
     role: Role = Role.BUFFER
 
     @property
+    def room(self) -> int:
+        """The most tokens that it can hold."""
+        return MAX_COUNT if self.capacity is None else self.capacity
+
+    @property
     def scrap_after(self) -> int | None:
         """The longest stay in seconds."""
         return None if self.residency is None else self.process + self.residency

@@ -80,9 +80,8 @@ def encode(net: Net, rules: Rules, sizes: Sizes) -> dict[str, NDArray[Any]]:
         tables["inputs"][number, 0, 1] = 0
         ceilings = [(place, below - 1) for place, below in wiring.guards]
         for target, gain in wiring.change:
-            capacity = net.places[target].capacity
-            if gain > 0 and capacity is not None:
-                ceilings.append((target, capacity - gain))
+            if gain > 0:
+                ceilings.append((target, net.places[target].room - gain))
         for name, arcs in (("inputs", wiring.inputs), ("outputs", wiring.outputs), ("ceilings", tuple(ceilings))):
             tables[name][number, : len(arcs)] = np.array(arcs, np.int32).reshape(-1, 2)
     settings = {
