@@ -266,9 +266,25 @@ def test_learning_in_c_equals_autograd(spec, double, dueling, masked):
             adam.step(flat.grad)
         torch.testing.assert_close(errors[0], errors[1], atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(ways[0][2].mean_loss(), ways[1][2].mean_loss())
-        for name in ("mean", "square", "steps", "flat"):  # of Adam, so of the clipped gradient
+        for name in ("mean", "square", "steps", "flat", "norm"):  # of Adam, so of the clipped gradient
             torch.testing.assert_close(getattr(ways[0][3], name), getattr(ways[1][3], name), atol=1e-6, rtol=1e-3)
         ways[1][0].data.copy_(ways[0][0].data)
+
+
+def test_what_is_not_a_number_is_not_hidden_in_c():
+    spec = SPECS["numbers"]
+    for flat, _, gradient, adam in q_nets(spec):
+        generator = torch.Generator().manual_seed(4)
+        obs = observations(spec, 8, generator)
+        obs[3, 1] = float("nan")
+        rest = torch.zeros(8, dtype=torch.int64), torch.zeros(8), torch.ones(8)
+        error = gradient.loss(Batch(obs, *rest, observations(spec, 8, generator), torch.arange(8)))
+        assert error.isnan().nonzero().tolist() == [[3]]
+        gradient.backward()
+        adam.step(flat.grad)
+        assert gradient.mean_loss().isnan()
+        assert adam.norm.isnan()
+        assert flat.isnan().all()
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -135,8 +135,8 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     with clock.stage(stages.LOG):
         metrics.scalars["train/epsilon"] = epsilon(state, config)
         if state.updates > updates:
-            norm = torch.linalg.vector_norm(state.flat.grad)
-            learned = torch.stack([state.gradient.mean_loss(), norm, state.optimizer.rate]).tolist()  # waits for the device
+            optimizer = state.optimizer
+            learned = torch.stack([state.gradient.mean_loss(), optimizer.norm, optimizer.rate]).tolist()  # waits for the device
             metrics.scalars |= dict(zip(("train/loss", "train/gradient_norm", "train/learning_rate"), learned, strict=True))
         finite.check_losses(metrics.scalars, state)
     clock.count(EPISODES, len(metrics.episodes.get("return", ())))

@@ -109,7 +109,7 @@ static inline __attribute__((always_inline)) void tile(const float *a, int64_t a
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
             Vec y = sum[r][v];
-            if (relu) y = (Vec)((Mask)y & (y > zero));
+            if (relu) y = (Vec)((Mask)y & ~(y < zero)); /* what is not a number stays so */
             *(Vec *)(c + r * c_row + v * LANES) = y;
         }
     }
@@ -319,16 +319,17 @@ void hotlap_q_backward(const Net *net, const float *flat, float *gradient, int64
         }
         float *restrict below = plan.slope[1 - side];
         multiply(slope, width, 1, plan.weight, in_width, below, in_width, plan.rows, in_width, outputs, 0, 0);
-        for (int64_t i = 0; i < plan.rows * in_width; i++) below[i] = x[i] > 0.0f ? below[i] : 0.0f;
+        for (int64_t i = 0; i < plan.rows * in_width; i++) below[i] = x[i] <= 0.0f ? 0.0f : below[i];
     }
 }
 
 /* Adam on one vector, with the gradient clipped to a norm (0: not); flat.py's in one call. */
 void hotlap_adam(float *restrict flat, const float *restrict gradient, float *restrict mean, float *restrict square, int64_t count,
-                 float *steps, const float *rate, float eps, float clip) {
+                 float *steps, const float *rate, float eps, float clip, float *norm) {
     float sum = 0.0f, scale = 1.0f;
     for (int64_t i = 0; i < count; i++) sum += gradient[i] * gradient[i];
-    if (clip > 0.0f && sqrtf(sum) + 1e-6f > clip) scale = clip / (sqrtf(sum) + 1e-6f);
+    *norm = sqrtf(sum); /* before clipping */
+    if (clip > 0.0f && *norm + 1e-6f > clip) scale = clip / (*norm + 1e-6f);
     if (sum != sum) scale = sum; /* not a number stays one */
     *steps += 1.0f;
     double corrected = 1.0 - pow(0.9, *steps), root = sqrt(1.0 - pow(0.999, *steps));

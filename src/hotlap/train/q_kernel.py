@@ -110,6 +110,7 @@ class CompiledAdam(Adam):
             self.rate.data_ptr(),
             self.eps,
             self.clip,
+            self.norm.data_ptr(),
         )
 
 
@@ -155,7 +156,7 @@ def q_library() -> Any:
         library.hotlap_q_act.argtypes = [pointer] * 5 + [single, single, pointer, size, pointer]
         library.hotlap_q_loss.argtypes = [pointer] * 4 + [size, pointer, size, pointer]
         library.hotlap_q_backward.argtypes = [pointer, pointer, pointer, size, pointer]
-        library.hotlap_adam.argtypes = [pointer] * 4 + [size, pointer, pointer, single, single]
+        library.hotlap_adam.argtypes = [pointer] * 4 + [size, pointer, pointer, single, single, pointer]
         library.hotlap_q_loss.restype = single
         library.hotlap_q_act.restype = library.hotlap_q_backward.restype = library.hotlap_adam.restype = None
     return library
