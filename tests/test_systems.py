@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from hotlap import systems
@@ -68,3 +69,39 @@ def test_an_environment_of_gymnasium_has_its_kernel_where_there_is_one():
 def test_what_a_system_does_not_have_is_one_clear_line(arguments, message, tmp_path):
     result = run_cli(*arguments, cwd=tmp_path, code=2)
     assert message in result.stderr and len(result.stderr.strip().splitlines()) == 1
+
+
+def test_connect4_sees_where_a_fourth_stone_wins():
+    import torch
+
+    from hotlap.envs.connect4.board import COLUMNS, ROWS
+    from hotlap.envs.connect4.reference import ConnectFour
+    from hotlap.systems.connect4_net import Lines
+
+    rng, encoder, seen = np.random.default_rng(0), Lines(), 0
+    for _ in range(3):
+        game = ConnectFour()
+        obs, over = game.reset()[0], False
+        while not over:
+            own, other, falls, wins, losses = encoder(torch.from_numpy(obs)[None])[0].view(5, ROWS, COLUMNS).numpy()
+            np.testing.assert_array_equal(np.stack((own, other), -1), obs)
+            np.testing.assert_array_equal(falls.sum(0) > 0, game.mask())
+            for column in np.flatnonzero(game.mask()):
+                row, seat = int(falls[:, column].argmax()), game.seat
+                for player, expected in ((seat, wins), (1 - seat, losses)):
+                    game.stones[row, column] = player
+                    assert bool(game.winning_cells()) == bool(expected[row, column])
+                    del game.stones[row, column]
+                    seen += bool(expected[row, column])
+            obs, _, over, _, _ = game.step(rng.choice(np.flatnonzero(game.mask())))
+    assert seen > 5
+
+
+def test_a_network_of_a_system_is_chosen_by_name(tmp_path):
+    system = systems.load("connect4")
+    assert system.net_names == ("auto", "mlp", "lines") and set(system.net_makers()) == set(system.net_names)
+    flags = ["--num-envs", "4", "--horizon", "4", "--batch-size", "16", "--total-steps", "32", "--evaluation-episodes", "2"]
+    for net in ("auto", "mlp", "lines"):
+        run_cli("train", "connect4", *flags, "--net", net, "--hidden", "8", cwd=tmp_path)
+    wrong = run_cli("train", "connect4", *flags, "--net", "transformer", cwd=tmp_path, code=2).stderr
+    assert "net must be one of auto, mlp, lines, not 'transformer'" in wrong

@@ -131,10 +131,10 @@ def episode_table(kept: Kept) -> Table:
     metrics = list(kept.episodes[0].metrics) if kept.episodes else []
     rows: list[Cells] = []
     for episode in kept.episodes:
-        versus = ", ".join(player_names(episode)) if len(set(episode.players)) > 1 else ""
+        versus = " / ".join(episode.players) if len(set(episode.players)) > 1 else ""
         returns = ", ".join(f"{value:.4g}" for value in episode.returns)
         values = [f"{_mean(episode.metrics[name]):.4g}" if name in episode.metrics else "" for name in metrics]
         score = "" if episode.score is None else f"{episode.score:g}"
         rows.append((str(episode.number), str(episode.seed), str(episode.length), *values, score, returns, versus))
-    columns = (">episode", ">seed", ">steps", *(f">{name}" for name in metrics), ">score", ">return", "")
+    columns = (">episode", ">seed", ">steps", *(f">{name}" for name in metrics), ">score", ">return", "seats")
     return Table(f"Episodes of {kept.source.name}", columns, rows, "hotlap replay RUN --episode NUMBER, best, worst or median")

@@ -29,4 +29,5 @@ SYSTEM = RLSystem(
     recipes={"ppo": {"fast": Recipe(FAST, "C kernel, 512 games, dense network of 256-256 units")}},
     game="connect4",
     score="score",
+    nets={"ppo": {"lines": "hotlap.systems.connect4_net:lines_policy"}},
 )

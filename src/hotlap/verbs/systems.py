@@ -42,7 +42,7 @@ def systems(args: Systems) -> int:
         Table("Systems", ("name", "--net", "what it is"), summaries),
         Table("Recipes", ("name", "--algo", "--preset", "what it does"), rows, note),
     ]
-    terminal.render("", tables, terminal.Output())
+    terminal.render("What hotlap can train, beside environments of Gymnasium and PettingZoo", tables, terminal.Output())
     return 0
 
 
