@@ -83,16 +83,22 @@ def test_connect4_sees_where_a_fourth_stone_wins():
         game = ConnectFour()
         obs, over = game.reset()[0], False
         while not over:
-            own, other, falls, wins, losses = encoder(torch.from_numpy(obs)[None])[0].view(5, ROWS, COLUMNS).numpy()
+            features = encoder(torch.from_numpy(obs)[None])[0].numpy()
+            own, other, wins, losses = features[: 4 * ROWS * COLUMNS].reshape(4, ROWS, COLUMNS)
+            moves = features[4 * ROWS * COLUMNS :].reshape(2, COLUMNS)
             np.testing.assert_array_equal(np.stack((own, other), -1), obs)
-            np.testing.assert_array_equal(falls.sum(0) > 0, game.mask())
-            for column in np.flatnonzero(game.mask()):
-                row, seat = int(falls[:, column].argmax()), game.seat
-                for player, expected in ((seat, wins), (1 - seat, losses)):
+            for column in range(COLUMNS):
+                row = int(np.count_nonzero((own + other)[:, column] == 0)) - 1  # where a stone falls; -1: nowhere
+                for player, cells, move in ((game.seat, wins, moves[0]), (1 - game.seat, losses, moves[1])):
+                    if row < 0:
+                        assert move[column] == 0
+                        continue
+                    stones = dict(game.stones)
                     game.stones[row, column] = player
-                    assert bool(game.winning_cells()) == bool(expected[row, column])
-                    del game.stones[row, column]
-                    seen += bool(expected[row, column])
+                    won = bool(game.winning_cells())
+                    game.stones = stones
+                    assert won == bool(cells[row, column]) == bool(move[column])
+                    seen += won
             obs, _, over, _, _ = game.step(rng.choice(np.flatnonzero(game.mask())))
     assert seen > 5
 

@@ -14,10 +14,13 @@ CELLS = ROWS * COLUMNS
 
 
 class Lines(Encoder):
-    """Boards [batch, rows, columns, 2] to five numbers for each cell: own stone, the other's stone, whether a stone would fall
-    there, and whether it would complete a line of four, for oneself and for the other. Nothing here is learned."""
+    """Boards [batch, rows, columns, 2] as stones, threats and moves; nothing here is learned.
 
-    features = 5 * CELLS
+    For each cell: own stone, the other's stone, whether a stone there would complete a line of four for oneself, and for the
+    other. For each column: whether the stone dropped there now wins, and whether it prevents that the other wins there.
+    """
+
+    features = 4 * CELLS + 2 * COLUMNS
     incidence: Tensor
 
     def __init__(self) -> None:
@@ -35,8 +38,9 @@ class Lines(Encoder):
         below = torch.cat((1 - free[:, COLUMNS:], torch.ones_like(free[:, :COLUMNS])), 1)  # the floor, or a stone
         counts = torch.stack((own, other)) @ self.incidence  # [2, batch, lines]
         almost = ((counts == LENGTH - 1) & (counts.flip(0) == 0)).to(torch.float32)
-        wins = ((almost @ self.incidence.t()) > 0).to(torch.float32) * free  # [2, batch, cells]
-        return torch.cat((own, other, free * below, wins[0], wins[1]), 1)
+        threats = ((almost @ self.incidence.t()) > 0).to(torch.float32) * free  # [2, batch, cells]
+        moves = (threats * below).unflatten(2, (ROWS, COLUMNS)).sum(2)  # [2, batch, columns]
+        return torch.cat((own, other, threats[0], threats[1], moves[0], moves[1]), 1)
 
 
 def lines_policy(config: Any, spec: EnvSpec, outputs: int, deviations: int) -> Policy:
