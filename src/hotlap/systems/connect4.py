@@ -1,5 +1,7 @@
 """Connect Four, by self-play with PPO."""
 
+from dataclasses import replace
+
 from hotlap.train.configs import PPOConfig
 from hotlap.train.system import Recipe, RLSystem
 
@@ -22,10 +24,25 @@ FAST = PPOConfig(
     opponent_every=20,
 )
 
+STONES = replace(
+    FAST,
+    net="mlp",
+    hidden=(256, 128),
+    total_steps=12_000_000,
+    learning_rate=1e-3,
+    entropy=0.1,
+    entropy_end=0.02,
+)
+
 SYSTEM = RLSystem(
     name="connect4",
     summary="Connect Four, against itself and past selves",
-    recipes={"ppo": {"fast": Recipe(FAST, "C kernel, 512 games, a dense network that is shown where a fourth stone wins")}},
+    recipes={
+        "ppo": {
+            "fast": Recipe(FAST, "C kernel, 512 games, a dense network that is shown where a fourth stone wins"),
+            "stones": Recipe(STONES, "the network sees the stones alone, and needs 12M steps"),
+        }
+    },
     game="connect4",
     score="score",
     nets={"ppo": {"lines": "hotlap.systems.connect4_net:lines_policy"}},
