@@ -39,7 +39,7 @@ class Lines(Encoder):
         counts = torch.stack((own, other)) @ self.incidence  # [2, batch, lines]
         almost = ((counts == LENGTH - 1) & (counts.flip(0) == 0)).to(torch.float32)
         threats = ((almost @ self.incidence.t()) > 0).to(torch.float32) * free  # [2, batch, cells]
-        moves = (threats * below).unflatten(2, (ROWS, COLUMNS)).sum(2)  # [2, batch, columns]
+        moves = (threats * below).view(2, -1, ROWS, COLUMNS).sum(2)  # [2, batch, columns]
         return torch.cat((own, other, threats[0], threats[1], moves[0], moves[1]), 1)
 
 
