@@ -52,9 +52,9 @@ def replay(options: dict[str, Any], actions: NDArray[np.int64], turbo: bool) -> 
 def pm4py_firings() -> Callable[[], int] | None:
     """A contender: the untimed cluster tool in pm4py, with the enabled transitions at each step, as an agent needs them."""
     try:
-        from pm4py.objects.petri_net import semantics  # type: ignore[import-not-found, unused-ignore]
-        from pm4py.objects.petri_net.obj import Marking, PetriNet  # type: ignore[import-not-found, unused-ignore]
-        from pm4py.objects.petri_net.utils.petri_utils import add_arc_from_to  # type: ignore[import-not-found, unused-ignore]
+        from pm4py.objects.petri_net import semantics
+        from pm4py.objects.petri_net.obj import Marking, PetriNet
+        from pm4py.objects.petri_net.utils.petri_utils import add_arc_from_to
     except ImportError:
         return None
     net, theirs = cluster_tool(guards=False), PetriNet("cluster tool")
