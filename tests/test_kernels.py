@@ -22,8 +22,6 @@ from tests import cuda_runner
 from tests.lockstep import assert_lockstep
 from tests.toy_games import TOYS
 
-AGENTS = {"walk": 1, "pass": 1, "herd": 3}
-
 
 @pytest.fixture(autouse=True)
 def toys(monkeypatch):
@@ -76,7 +74,7 @@ def lockstep(left, right, steps, options=None, seed=5):
 def test_kernel_equals_reference(name, num_envs, threads, workers, depth):
     kernel = hotlap.make_vec(name, num_envs, threads=threads, seed=1, depth=depth)
     python = hotlap.make_vec(name, num_envs, turbo=False, workers=workers, seed=1, depth=depth)
-    assert kernel.num_envs == python.num_envs == num_envs * AGENTS[name]
+    assert kernel.num_envs == python.num_envs == num_envs * TOYS[name].env_spec.agents
     assert lockstep(kernel, python, 300) > 5 * num_envs
     kernel.close()
     python.close()
@@ -330,16 +328,10 @@ def exact_sin_cos(x):
     with localcontext() as context:
         context.prec = 60
         pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
-        r = Decimal(x) % (2 * pi)
-        sine = cosine = Decimal(0)
-        term = Decimal(1)
-        for n in range(80):
-            if n % 2:
-                sine += term if n % 4 == 1 else -term
-            else:
-                cosine += term if n % 4 == 0 else -term
-            term = term * r / (n + 1)
-        return sine, cosine
+        r, terms = Decimal(x) % (2 * pi), [Decimal(1)]
+        for n in range(1, 80):
+            terms.append(terms[-1] * r / n)
+        return sum(terms[1::4]) - sum(terms[3::4]), sum(terms[::4]) - sum(terms[2::4])
 
 
 @pytest.mark.parametrize("scale", [1e-9, 0.3, 3.0, 100.0, 9e5])

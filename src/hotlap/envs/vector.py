@@ -63,7 +63,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             arrays.buffers if len(self.groups) == 1 else tuple(step.rows(rows.start, rows.stop) for step in arrays.buffers)
             for rows in self.groups
         ]
-        self._metric_names = spec.metrics
         self._slot = [0] * len(self.groups)
         self._finished = [0] * len(self.groups)
         self._seed = seed
@@ -122,7 +121,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def final_info(self, out: StepBuffers) -> dict[str, NDArray[Any]]:
         """Return, length and the game's own metrics of episodes, by row; of rows whose episode ended in this step."""
-        columns: dict[str, NDArray[Any]] = {name: out.episode_metrics[:, i] for i, name in enumerate(self._metric_names)}
+        columns: dict[str, NDArray[Any]] = {name: out.episode_metrics[:, i] for i, name in enumerate(self.env_spec.metrics)}
         if self.env_spec.seats > 1:
             columns["returns"] = out.episode_returns
         return {"return": out.episode_return, "length": out.episode_length, **columns}
