@@ -57,7 +57,9 @@ class Game(gymnasium.Env):
         return self.np_random.random(3).astype(np.float32)
 
     def _mask(self):
-        return {"action_mask": self.np_random.random(3) < 0.7}
+        legal = self.np_random.random(3) < 0.7
+        legal[0] |= not legal.any()  # with nothing legal, a policy has no probabilities, and training stops
+        return {"action_mask": legal}
 
 
 def play(env, steps, rows):
