@@ -147,6 +147,32 @@ def test_actions_that_do_not_fit_are_one_clear_line(action):
         play_again(EnvSource("snake"), Episode(4, 1, (action,), (0.0,)))
 
 
+@pytest.mark.parametrize("game", ["os:system", "hotlap.envs.snake.reference:Snake", "nothing"])
+def test_a_record_makes_nothing_but_games(game):
+    """A record may come from anywhere: it must not be able to call what it names."""
+    with pytest.raises(RecordError, match="is no game of hotlap's or of an installed plugin"):
+        play_again(EnvSource(game, "", {"command": "true"}), Episode(0, 1, (0,), (0.0,)))
+
+
+def test_an_environment_that_is_not_here_is_one_clear_line():
+    for source in (EnvSource("", "Nothing-v0"), EnvSource("snake", "", {"size": "big"}), EnvSource("snake", "", {"x": 1})):
+        with pytest.raises(RecordError, match="cannot be made"):
+            play_again(source, Episode(0, 1, (0,), (0.0,)))
+
+
+def test_the_module_of_an_environment_is_imported_only_if_asked_for(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = (
+        "import gymnasium\ngymnasium.register('Copy-v0', 'gymnasium.envs.classic_control:CartPoleEnv', max_episode_steps=9)\n"
+    )
+    (tmp_path / "copies.py").write_text(text)
+    flags = ["--num-envs", "2", "--horizon", "8", "--batch-size", "16", "--total-steps", "16", "--workers", "0"]
+    run_cli("train", "copies:Copy-v0", *flags, "--evaluation-episodes", "2", "--out", "run", cwd=tmp_path)
+    said = run_cli("replay", "run", cwd=tmp_path, code=2).stderr
+    assert "copies:Copy-v0 is registered by a module of yours: add --module copies" in said
+    assert json.loads(run_cli("replay", "run", "--module", "copies", "--json", cwd=tmp_path).stdout)["reproduced"]
+
+
 def test_ranks():
     some = [Episode(i, 0, (0,), (value,)) for i, value in enumerate((3.0, -1.0, 7.0))]
     assert [episode.number for episode in episodes.in_order(some)] == [1, 0, 2]

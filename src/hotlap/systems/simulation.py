@@ -61,19 +61,28 @@ def play_again(source: EnvSource, episode: Episode) -> Replay:
 
 
 def make_single(source: EnvSource) -> Any:
-    """One environment in Python: the reference of a game, or one of Gymnasium's or PettingZoo's, in text if it can do that."""
-    from hotlap.envs import load_game
-    from hotlap.envs.vector import make_gym
+    """One environment in Python: the reference of a game, or one of Gymnasium's or PettingZoo's, in text if it can do that.
 
-    if source.game:
-        try:
+    A record may come from anywhere: what it names is made only if it is a game of hotlap's, of an installed plugin, or a
+    registered environment.
+    """
+    from hotlap.envs import GAMES, load_game
+    from hotlap.envs.vector import make_gym
+    from hotlap.systems import every_system
+
+    if source.game and source.game not in GAMES and all(source.game != system.game for system in every_system()[0]):
+        raise RecordError(f"{source.game!r} is no game of hotlap's or of an installed plugin")
+    try:
+        if source.game:
             return load_game(source.game)(**source.options)
-        except (TypeError, ImportError, AttributeError) as error:
-            raise RecordError(f"{source.game} cannot be made: {error}") from None
-    engine: Any = make_gym(source.gym, 1, **source.options).engine
-    if "ansi" in getattr(engine.envs[0], "metadata", {}).get("render_modes", ()):
-        engine = make_gym(source.gym, 1, render_mode="ansi", **source.options).engine
-    return engine.envs[0]
+        engine: Any = make_gym(source.gym, 1, **source.options).engine
+        if "ansi" in getattr(engine.envs[0], "metadata", {}).get("render_modes", ()):
+            engine = make_gym(source.gym, 1, render_mode="ansi", **source.options).engine
+        return engine.envs[0]
+    except HotlapError:
+        raise
+    except Exception as error:  # options of another version, an environment that is not registered here
+        raise RecordError(f"{source.name} cannot be made: {str(error).partition(chr(10))[0]}") from error
 
 
 def _has_agents(env: Any) -> bool:

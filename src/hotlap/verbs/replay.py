@@ -38,6 +38,8 @@ class Replay:
     """Steps per second; if not given, what suits the game."""
     list: Switch = False
     """List the episodes instead."""
+    module: str | None = None
+    """Import this module first: for environments that a module of yours registers."""
     output: Path | None = None
     """File for the page; if not given, one in the run's folder."""
     json: Switch = False
@@ -54,9 +56,11 @@ def replay(args: Replay) -> int:
     episode = chosen(kept, args.episode)
 
     from hotlap.report import replay as report
+    from hotlap.report.sections import clean
     from hotlap.report.terminal import Output
     from hotlap.systems.simulation import play_again
 
+    _import(kept.source.gym, args.module)
     played = play_again(kept.source, episode)
     if args.json:
         print_json(report.document_of(played, str(run.path)))
@@ -66,11 +70,22 @@ def replay(args: Replay) -> int:
         from hotlap.report.replay_html import as_html
 
         return write(args.output or run.path / "replay.html", as_html(played, run.header.target, fps))
-    print(report.headline(played, run.header.target))
+    print(clean(report.headline(played, run.header.target)))
     if problem := report.warning(played):
         say(f"! {problem}")
     report.animate(played, Output(highlight=False), fps)
     return 0
+
+
+def _import(environment: str, module: str | None) -> None:
+    """Import the module that registers an environment, if the user says so: a record alone makes hotlap import nothing."""
+    from hotlap.systems import is_known
+
+    named, colon, _ = environment.partition(":")
+    if colon and module != named:
+        raise UsageError(f"{environment} is registered by a module of yours: add --module {named}")
+    if module and not is_known(environment):
+        raise UsageError(f"--module {module} does not register {environment or 'the game of this run'}")
 
 
 def _list(kept: episodes.Kept, path: Path, as_json: bool) -> int:
