@@ -23,6 +23,11 @@ OPTIONS = {
         {"observation": "bytes", "jd_bonus": True, "avoid_all_tricks_bonus": True, "must_break_hearts": False},
     ],
     "predators": [{}, {"agents": 16, "prey": 30}, {"agents": 2, "prey": 1, "map": "....#..\n.......\n..#...."}],
+    "cage2": [
+        {"red": "mixed", "episode_length": 50},
+        {"red": "meander", "observation": "scans", "actions": "merged"},
+        {"red": "b_line+meander", "observation": "truth", "actions": "distinct"},
+    ],
     "petri": [{}, {"wafers": 4, "features": "places", "stop_when_dead": True}],
 }
 CASES = [(name, options) for name in [*GAMES, *TOYS] for options in OPTIONS.get(name, [{}])]

@@ -289,6 +289,7 @@ def test_the_game_in_the_docs(tmp_path, monkeypatch):
 CUDA_OPTIONS = {
     "snake": [{"features": "basic"}, {"features": "flood", "size": 32}, {"features": "grid", "size": 5}],
     "hearts": [{"observation": "sparse"}, {"observation": "bytes", "jd_bonus": True, "must_break_hearts": False}],
+    "cage2": [{"actions": "merged", "observation": "scans"}, {"observation": "truth", "replay": True}],
     "predators": [{}, {"agents": 16, "prey": 30, "map": "." * 64 + "\n" + "#." * 32}],
 }
 

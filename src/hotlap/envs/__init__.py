@@ -9,6 +9,7 @@ GAMES = {
     "connect4": "hotlap.envs.connect4.reference:ConnectFour",
     "predators": "hotlap.envs.predators.reference:Predators",
     "petri": "hotlap.envs.petri.reference:PetriNet",
+    "cage2": "hotlap.envs.cage2.reference:Cage2",
 }
 
 
