@@ -1,6 +1,7 @@
 """Systems: their algorithms, presets and networks, and the one way in which their environments are made."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hotlap import systems
 from hotlap.core.errors import UsageError
 from hotlap.systems.configs import config_from
 from hotlap.train.configs import DQNConfig
+from hotlap.train.rating import score_interval
 from hotlap.train.system import Recipe, RLSystem
 from tests.cli import run_cli
 
@@ -111,3 +113,16 @@ def test_a_network_of_a_system_is_chosen_by_name(tmp_path):
         run_cli("train", "connect4", *flags, "--net", net, "--hidden", "8", cwd=tmp_path)
     wrong = run_cli("train", "connect4", *flags, "--net", "transformer", cwd=tmp_path, code=2).stderr
     assert "net must be one of auto, mlp, lines, not 'transformer'" in wrong
+
+
+def test_the_score_against_each_bot_has_an_interval(tmp_path):
+    flags = ["--num-envs", "4", "--horizon", "4", "--batch-size", "16", "--total-steps", "16", "--evaluation-episodes", "10"]
+    shown = run_cli("train", "connect4", *flags, "--out", "run", cwd=tmp_path).stdout
+    assert "score against lookahead" in shown
+    against = json.loads(run_cli("report", "run", "--json", cwd=tmp_path).stdout)["evaluation"]["against"]
+    assert [bot["bot"] for bot in against] == ["random", "first", "lookahead"]
+    for bot in against:
+        assert bot["games"] == 10 and 0 <= bot["ci95"][0] < bot["mean_score"] + 1e-9 and bot["ci95"][0] < bot["ci95"][1] <= 1
+    low, high = score_interval(np.ones(20))
+    assert 0.8 < low < 0.9 and high == 1.0  # all won: still no certainty
+    assert score_interval(np.zeros(20)) == pytest.approx((1 - high, 1 - low))
