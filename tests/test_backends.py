@@ -216,11 +216,11 @@ def both(state, config, batch, gradient):
     return results
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("trunks", [{}, {"shared": True}, {"hidden": (16, 9, 12), "critic_hidden": (8, 24)}])
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 @pytest.mark.parametrize("changes", [{}, {"value_clip": 0.1, "entropy": 0.05}, {"normalize_advantage": False, "clip": 0.05}])
-def test_the_gradient_by_hand_equals_autograds(shared, activation, changes):
-    config = replace(SMALL, shared=shared, activation=activation, **changes)
+def test_the_gradient_by_hand_equals_autograds(trunks, activation, changes):
+    config = replace(SMALL, activation=activation, **trunks, **changes)
     state = ppo.start(config, cartpole(config))
     torch.manual_seed(0)
     obs, action = torch.randn(48, 4), torch.randint(0, 2, (48,))

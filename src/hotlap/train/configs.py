@@ -152,6 +152,8 @@ class PPOConfig(Common):
     """tanh or relu."""
     shared: bool = False
     """One trunk for actor and critic."""
+    critic_hidden: tuple[int, ...] = ()
+    """Units of the critic's hidden layers; not given: as many as `hidden` says."""
     memory: str = "none"
     """none, lstm or gru (cells of as many units as the last hidden layer), or attention (over past observations)."""
     context: int = 8
@@ -194,6 +196,10 @@ def validate_ppo(config: PPOConfig) -> None:
         raise ValueError(
             "async-factor does not work with normalize-obs and normalize-reward: they depend on which group comes first"
         )
+    if config.critic_hidden and (config.shared or config.memory != "none"):
+        raise ValueError("critic-hidden does not work with shared or a memory: actor and critic then have one trunk")
+    if config.critic_hidden and min(config.critic_hidden) < 1:
+        raise ValueError("critic-hidden must be layers of at least 1 unit")
     unit = config.horizon * config.accumulate if config.by_sequences else config.accumulate
     if config.batch_size % unit:
         what = "accumulate x horizon: whole sequences" if config.by_sequences else "accumulate"

@@ -25,7 +25,7 @@ class DensePolicy:
         self._critic = layers_of(net.critic, places) if net.critic is not None else None
         self._tanh = isinstance(net.actor[1], nn.Tanh)
         self._action, self._value = Layer(net.action, places), Layer(net.value, places)
-        self.cached_rows = max(1, self.CACHED // max(len(layer.bias) for layer in self._actor))
+        self.cached_rows = max(1, self.CACHED // max(len(layer.bias) for layer in (*self._actor, *(self._critic or ()))))
 
     def actor_kernel(self, rows: int) -> ActorKernel | None:
         """A faster way to act for a few rows, where one is available."""

@@ -47,9 +47,9 @@ class QNet(nn.Module):
 class Policy(nn.Module):
     """Observations [batch, ...] to the parameters of the action distribution [batch, outputs] and to values [batch].
 
-    `shared`: one trunk for both, else one each. `memory`: "lstm", "gru" or "attention" after the (shared) trunk; `forward` then
-    takes and returns its state, and `sequence` runs over whole sequences. `deviations`: the outputs end with this many
-    learned log standard deviations.
+    `shared`: one trunk for both, else one each, the critic's with the units of `critic_hidden` if that is given. `memory`:
+    "lstm", "gru" or "attention" after the (shared) trunk; `forward` then takes and returns its state, and `sequence` runs over
+    whole sequences. `deviations`: the outputs end with this many learned log standard deviations.
     """
 
     def __init__(
@@ -62,18 +62,20 @@ class Policy(nn.Module):
         memory: str = "none",
         deviations: int = 0,
         context: int = 8,
+        critic_hidden: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.encoder = encoder
         kind = {"tanh": nn.Tanh, "relu": nn.ReLU}[activation]
-        trunks = [_trunk([encoder.features, *hidden], kind) for _ in range(1 if shared or memory != "none" else 2)]
-        self.actor = trunks[0]
-        self.critic = trunks[1] if len(trunks) > 1 else None
+        apart = not shared and memory == "none"
+        critic_hidden = (critic_hidden or hidden) if apart else hidden
+        self.actor = _trunk([encoder.features, *hidden], kind)
+        self.critic = _trunk([encoder.features, *critic_hidden], kind) if apart else None
         self.memory: Cell | Attention | None = None
         if memory != "none":
             self.memory = Attention(hidden[-1], context) if memory == "attention" else Cell(memory, hidden[-1])
         self.action = orthogonal(nn.Linear(hidden[-1], outputs - deviations), 0.01)
-        self.value = orthogonal(nn.Linear(hidden[-1], 1), 1.0)
+        self.value = orthogonal(nn.Linear(critic_hidden[-1], 1), 1.0)
         self.log_std = nn.Parameter(torch.zeros(deviations)) if deviations else None
 
     def forward(self, obs: Tensor, memory: Memory = ()) -> tuple[Tensor, Tensor, Memory]:
@@ -126,7 +128,17 @@ QMaker = Callable[[Any, EnvSpec, int], QNet]
 
 def policy_of(config: Any, encoder: Encoder, outputs: int, deviations: int) -> Policy:
     """A policy as the config describes it, after an encoder."""
-    return Policy(encoder, outputs, config.hidden, config.activation, config.shared, config.memory, deviations, config.context)
+    return Policy(
+        encoder,
+        outputs,
+        config.hidden,
+        config.activation,
+        config.shared,
+        config.memory,
+        deviations,
+        config.context,
+        config.critic_hidden,
+    )
 
 
 def auto_policy(config: Any, spec: EnvSpec, outputs: int, deviations: int) -> Policy:
