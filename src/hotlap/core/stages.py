@@ -40,8 +40,8 @@ STAGES = {
     for stage in (
         Stage(COLLECT, None, "gathering experience from the environments"),
         Stage(ACT, COLLECT, "the policy choosing actions, exploration included"),
-        Stage(ENV_STEP, COLLECT, "environments stepping, with the resets that happen inside a step"),
-        Stage(ENV_RESET, COLLECT, "environments starting episodes on request"),
+        Stage(ENV_STEP, COLLECT, "environments stepping, with the resets inside a step that cannot be told apart"),
+        Stage(ENV_RESET, COLLECT, "environments starting episodes"),
         Stage(STORE, COLLECT, "writing experience into the rollout or replay buffer"),
         Stage(WAIT, COLLECT, "waiting for environment workers"),
         Stage(ADVANTAGE, None, "returns and advantages"),

@@ -5,7 +5,8 @@ An engine has one or more groups of rows that step apart from each other: `start
 """
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class SerialEngine(InProcess):
     """Gymnasium environments, one row each. Those with `seats` take turns: `info` holds `seat` and `rewards`."""
 
     restores = False
+    around_reset: Callable[[], AbstractContextManager[None]] = nullcontext  # of resets inside a step: to time them
 
     def __init__(
         self, name: str, envs: list[Any], actions: NDArray[Any], buffers: tuple[StepBuffers, ...], first: int = 0
@@ -94,7 +96,8 @@ class SerialEngine(InProcess):
                     over.append(i)
                     out.final_obs[i] = obs
                     self._note_end(i, out, info)
-                    obs, info = env.reset()
+                    with self.around_reset():
+                        obs, info = env.reset()
                 out.obs[i] = obs
                 if info or self.masked:
                     self._note(i, out, info)
@@ -191,7 +194,9 @@ class AgentsEngine(SerialEngine):
                     else:
                         self._observe(out, row, obs, mask)
                 if over:
-                    self._begin(out, begin, env.reset())
+                    with self.around_reset():
+                        seen = env.reset()
+                    self._begin(out, begin, seen)
         except Exception as error:
             self._fail(error)
         self._hide(out)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,8 @@ def profile(
 
 
 def work_of(system: RLSystem, config: Any, env: Any, clock: StageClock, env_only: bool) -> Work:
-    """A system's training, or its bare environments."""
+    """A system's training, or its bare environments. Python environments of this process say when they are reset."""
+    env.engine.around_reset = partial(clock.stage, stages.ENV_RESET)
     return (_bare_env if env_only else _training)(system, config, env, clock)
 
 
