@@ -97,8 +97,17 @@ class BotScore:
 
 
 @dataclass(frozen=True)
+class MetricMean:
+    """One of a game's own metrics, over the episodes of an evaluation."""
+
+    name: str
+    mean: float
+    ci95: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class Evaluation:
-    """Greedy episodes at the end of training, with 95% intervals."""
+    """Episodes at the end of training, with 95% intervals: of greedy play, or `sampled` from the policy."""
 
     episodes: int
     mean_return: float
@@ -108,6 +117,9 @@ class Evaluation:
     mean_length: float
     rating: float | None = None  # against bots
     against: tuple[BotScore, ...] = ()
+    score_name: str = "score"  # which metric the score is
+    metrics: tuple[MetricMean, ...] = ()  # the others
+    sampled: bool = False
 
 
 @dataclass(frozen=True)

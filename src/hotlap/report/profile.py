@@ -109,18 +109,19 @@ def _what_if(profile: Profile) -> Table:
 
 
 def _throughput(profile: Profile) -> Table:
-    rates, windows = profile.throughput, profile.windows
+    rates, windows, counts = profile.throughput, profile.windows, profile.counts
     rows: list[Cells] = []
-    for what, rate, series in (
-        (ENV_STEPS, rates.env_steps_per_s, windows.env_steps_per_s),
-        (UPDATES, rates.updates_per_s, windows.updates_per_s),
-        (EPISODES, rates.episodes_per_s, windows.episodes_per_s),
+    for what, total, rate, series in (
+        (ENV_STEPS, counts.env_steps, rates.env_steps_per_s, windows.env_steps_per_s),
+        (UPDATES, counts.updates, rates.updates_per_s, windows.updates_per_s),
+        (EPISODES, counts.episodes, rates.episodes_per_s, windows.episodes_per_s),
     ):
         low, high = rates.ci95[f"{what}_per_s"]
-        if rate or high:
-            interval = f"{units.count(low)}-{units.count(high)}"
-            rows.append((plain(what), units.count(rate or 0.0), interval, _spark(_without_warmup(profile, series))))
-    return Table("Throughput", ("", ">per second", ">95% interval", "per window"), rows, "median over windows of one iteration")
+        if rate or high or total:
+            interval, spark = f"{units.count(low)}-{units.count(high)}", _spark(_without_warmup(profile, series))
+            rows.append((plain(what), units.count(rate or 0.0), interval, units.count(total), spark))
+    note = "median over windows of one iteration; in all: with warm-up. Each episode that ends is followed by a reset"
+    return Table("Throughput", ("", ">per second", ">95% interval", ">in all", "per window"), rows, note)
 
 
 def _spark(rates: Sequence[float], width: int = 30) -> str:
@@ -240,7 +241,8 @@ def _evaluation(evaluation: Evaluation) -> Table:
     rows: list[Cells] = []
     for label, mean, (low, high) in (
         ("return", evaluation.mean_return, evaluation.ci95),
-        ("score", evaluation.mean_score, evaluation.score_ci95),
+        (evaluation.score_name, evaluation.mean_score, evaluation.score_ci95),
+        *((metric.name, metric.mean, metric.ci95) for metric in evaluation.metrics),
     ):
         rows.append((label, f"{mean:.2f}", f"{low:.2f} to {high:.2f}"))
     rows.append(("length", f"{evaluation.mean_length:.0f}", ""))
@@ -249,7 +251,7 @@ def _evaluation(evaluation: Evaluation) -> Table:
         rows.append((f"score against {bot.bot}", f"{bot.mean_score:.1%}", f"{low:.1%} to {high:.1%}"))
     if evaluation.rating is not None:
         rows.append(("rating", f"{evaluation.rating:.0f}", "against bots; playing at random is 1000"))
-    note = f"greedy play, {evaluation.episodes} episodes"
+    note = f"{'actions drawn from the policy' if evaluation.sampled else 'greedy play'}, {evaluation.episodes} episodes"
     return Table("Evaluation", ("per episode", ">mean", ">95% interval"), rows, note)
 
 

@@ -249,8 +249,10 @@ def load_policy(config: Config, spec: EnvSpec, nets: Mapping[str, QMaker], array
     return greedy_policy(net)
 
 
-def evaluate(state: State, env: Any, seed: int) -> Played:
+def evaluate(state: State, env: Any, seed: int, sampled: bool = False) -> Played:
     """Play one greedy episode in each environment of `env`; per episode: return, length and the game's own metrics."""
+    if sampled:
+        raise ValueError("Q-values give no distribution of actions: evaluate greedily")
     best = greedy_policy(state.net)
 
     def choose(obs: NDArray[Any], info: dict[str, Any], fresh: NDArray[np.bool_] | None) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Playing greedily with PPO's policy: in evaluations, and where a saved policy is used without hotlap's environments."""
+"""Playing with PPO's policy, greedily or not: in evaluations, and where a saved policy is used without our environments."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,22 +16,25 @@ from hotlap.train.normalize import Moments
 
 
 @dataclass(frozen=True)
-class GreedyPolicy:
-    """The most probable actions. The memory of a policy that begins an episode is `()`."""
+class PolicyPlayer:
+    """The most probable actions; with a generator, drawn ones. The memory of a policy that begins an episode is `()`."""
 
     net: Policy
     actions: Actions
     obs_moments: Moments | None = None
+    generator: torch.Generator | None = None
 
     @torch.inference_mode()
     def __call__(self, obs: Tensor, mask: Tensor | None = None, memory: Memory = ()) -> tuple[Tensor, Memory]:
         """Actions [batch, ...] and the new memory, from observations [batch, ...] as environments give them."""
         obs = self.obs_moments.normalize(obs) if self.obs_moments is not None else obs
         output, _, memory = self.net(obs, memory)
-        return self.actions.greedy(output, mask), memory
+        if self.generator is None:
+            return self.actions.greedy(output, mask), memory
+        return self.actions.sample(output, self.generator, mask)[0], memory
 
 
-def choose_with(policy: GreedyPolicy, device: torch.device) -> Choose:
+def choose_with(policy: PolicyPlayer, device: torch.device) -> Choose:
     """The policy as evaluations ask it: for arrays, with a memory that is cleared where episodes begin."""
     memory: Memory = ()
 

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hotlap.core import machine, stages, stats
 from hotlap.core.clock import StageClock, stage_cost
 from hotlap.core.errors import HotlapError, RecordError, TargetFailed
 from hotlap.core.text import one_line
 from hotlap.record import episodes
-from hotlap.record.header import BotScore, Evaluation, Setup, Status, Training, Verb
+from hotlap.record.header import BotScore, Evaluation, MetricMean, Setup, Status, Training, Verb
 from hotlap.record.lines import Recorded
 from hotlap.record.machine import this_machine
 from hotlap.record.observed import Usage
@@ -46,6 +47,7 @@ class Options:
     evaluate_every: int = 0  # iterations; 0: only at the end
     evaluation_episodes: int = 200
     wandb: str | None = None  # a project of Weights & Biases to log to
+    evaluation_sampled: bool = False  # draw actions from the policy instead of taking the most probable ones
 
     def __post_init__(self) -> None:
         if self.evaluation_episodes < 1 or self.evaluate_every < 0 or self.checkpoint_seconds < 0:
@@ -94,9 +96,9 @@ def _lead(
     def evaluate() -> Evaluation:
         # in the layout that training found best
         with closing(system.make_env(replace(share, workers=env.layout.workers), options.evaluation_episodes)) as arena:
-            played = system.trainer.evaluate(state, arena, EVALUATION_SEED)
+            played = system.trainer.evaluate(state, arena, EVALUATION_SEED, options.evaluation_sampled)
         episodes.write(run.path, episodes.Kept(system.source(share), played.episodes))
-        return summarize_evaluation(played, system.score)
+        return replace(summarize_evaluation(played, system.score), sampled=options.evaluation_sampled)
 
     def save() -> None:
         arrays, numbers = system.trainer.save_state(state, env)
@@ -207,20 +209,33 @@ def write_samples(run: Run, clock: StageClock, phase: str, spans: bool = False) 
 
 
 def summarize_evaluation(played: Played, score: str) -> Evaluation:
-    """Mean return and score of the episodes, with 95% intervals; against bots, the score against each and the rating."""
-    scores = played.columns.get("score", played[score])
+    """Mean return, score and other metrics of the episodes, with 95% intervals; against bots, the score against each and the
+    rating."""
+    name = "score" if "score" in played.columns else score
+    scores = played[name]
     return Evaluation(
         episodes=len(played["return"]),
         mean_return=float(played["return"].mean()),
         ci95=stats.bootstrap_interval(played["return"]),
         mean_score=float(scores.mean()),
-        score_ci95=stats.bootstrap_interval(scores),
+        score_ci95=_interval(scores),
         mean_length=float(played["length"].mean()),
         rating=played.rating,
         against=tuple(
             BotScore(bot, float(games.mean()), score_interval(games), len(games)) for bot, games in played.against.items()
         ),
+        score_name=name,
+        metrics=tuple(
+            MetricMean(metric, float(values.mean()), _interval(values))
+            for metric, values in played.columns.items()
+            if metric not in ("return", "length", name)
+        ),
     )
+
+
+def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Of the mean. Of zeros and ones: Wilson's, which is not a point where all are the same."""
+    return score_interval(values) if np.isin(values, (0.0, 1.0)).all() else stats.bootstrap_interval(values)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from hotlap.train.evaluation import Played, play
 from hotlap.train.fast import keep_memory
 from hotlap.train.flat import Adam, flatten
 from hotlap.train.gradients import Gradient
-from hotlap.train.greedy import GreedyPolicy, choose_with
+from hotlap.train.greedy import PolicyPlayer, choose_with
 from hotlap.train.metrics import Metrics
 from hotlap.train.minibatch import Losses, Minibatch
 from hotlap.train.nets import NETS, Policy, PolicyMaker, named
@@ -321,7 +321,7 @@ def ppo_loss(actions: Actions, config: Config, batch: Minibatch, output: Tensor,
 
 def load_policy(
     config: Config, spec: EnvSpec, nets: Mapping[str, PolicyMaker], arrays: dict[str, NDArray[Any]]
-) -> GreedyPolicy:
+) -> PolicyPlayer:
     """The policy of a checkpoint's arrays, without environments around it, on the config's device."""
     device = torch.device(config.device)
     net = make_net(config, spec, nets).to(device)
@@ -329,16 +329,17 @@ def load_policy(
     moments = Moments(spec.obs_shape, device) if config.normalize_obs else None
     if moments is not None:
         moments.load(tensors_of(arrays, device, "obs_moments."))
-    return GreedyPolicy(net, actions_of(spec), moments)
+    return PolicyPlayer(net, actions_of(spec), moments)
 
 
 @torch.inference_mode()
-def evaluate(state: State, env: Any, seed: int) -> Played:
-    """Play one greedy episode in each row of `env`; per episode: return, length and the game's own metrics.
+def evaluate(state: State, env: Any, seed: int, sampled: bool = False) -> Played:
+    """Play one greedy (or sampled) episode in each row of `env`; per episode: return, length and the game's own metrics.
 
     Turn-based games: against fixed bots, with a score for each and a rating.
     """
-    policy = GreedyPolicy(state.net, state.actions, state.obs_moments)
+    generator = torch.Generator(state.flat.device).manual_seed(seed) if sampled else None
+    policy = PolicyPlayer(state.net, state.actions, state.obs_moments, generator)
     if env.env_spec.seats > 1:
         player = rating.as_bot(lambda seen, mask: policy(seen, mask)[0], state.flat.device)
         return rating.rate(env, seed, player, rating.bots_of(getattr(env.game, "unwrapped", env.game)))

@@ -41,7 +41,9 @@ class Train:
     evaluate_every: int = 0
     """Iterations between evaluations; 0: only at the end."""
     evaluation_episodes: int = 200
-    """Greedy episodes per evaluation."""
+    """Episodes per evaluation."""
+    evaluation_sampled: Switch = False
+    """Draw actions from the policy in evaluations, for environments in which all greedy episodes are the same; PPO only."""
     wandb: str | None = None
     """Log to this project of Weights & Biases too (pip install wandb)."""
     json: Switch = False
@@ -57,6 +59,8 @@ def train(args: Any) -> int:
 
     system = configs.system(args.target, args.algo or (configs.saved_algorithm(args.resume) if args.resume else None))
     config = configs.checked(args.config)
+    if args.evaluation_sampled and system.algorithm != "PPO":
+        raise UsageError(f"--evaluation-sampled needs a policy to draw from, which {system.algorithm} does not learn")
     if args.wandb and find_spec("wandb") is None:
         raise UsageError("--wandb needs Weights & Biases: pip install wandb")
     started = time.monotonic()
@@ -86,7 +90,9 @@ def train(args: Any) -> int:
             config,
             out=args.out,
             resume=resume,
-            options=Options(args.checkpoint_seconds, args.evaluate_every, args.evaluation_episodes, args.wandb),
+            options=Options(
+                args.checkpoint_seconds, args.evaluate_every, args.evaluation_episodes, args.wandb, args.evaluation_sampled
+            ),
             on_progress=report,
         )
     if run is None:  # another process keeps the record
