@@ -198,6 +198,16 @@ def test_kernel_equals_reference(observation):
     assert lockstep(5, 140, threads=2, observation=observation) >= 10
 
 
+@pytest.mark.parametrize(
+    "form",
+    [{"observation": "relative"}, {"observation": "sparse", "history": 5}, {"observation": "bytes", "history": 2}]
+    + [{"observation": "sparse", "history": 1}],
+)
+@pytest.mark.parametrize("rules", [{}, THREE_WISE[13]])
+def test_kernel_equals_reference_in_other_forms(form, rules):
+    assert lockstep(6, 140, **form, **rules) >= 10
+
+
 @pytest.mark.parametrize("rules", [THREE_WISE[6], THREE_WISE[13]])
 def test_kernel_equals_reference_with_other_rules(rules):
     assert lockstep(6, 200, observation="sparse", **rules) >= 18

@@ -56,6 +56,17 @@ def test_a_player_by_rule_reads_all_forms_alike():
             env.step(int(rng.choice(env.legal_cards())))
 
 
+@pytest.mark.parametrize("form", [{"observation": "relative"}, {"observation": "sparse", "history": 5}])
+def test_a_player_by_rule_moves_alike_in_every_form(form):
+    """Relative rows count seats from the mover; a history holds the present at its end."""
+    envs = [hotlap.make_vec("hearts", 64, seed=5, **options) for options in ({"observation": "bytes"}, form)]
+    seen = [env.reset() for env in envs]
+    for step in range(130):
+        moves = [play_by_rules(obs, info["action_mask"], np.random.default_rng(step)) for obs, info in seen]
+        np.testing.assert_array_equal(*moves)
+        seen = [(result[0], result[-1]) for result in (env.step(moves[0]) for env in envs)]
+
+
 # -- drawing --
 
 

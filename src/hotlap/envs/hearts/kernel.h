@@ -15,6 +15,13 @@
 #define KNOWN_RECEIVED (KNOWN_PASSED + CARDS_PASSED)
 #define MOST_KNOWN (KNOWN_RECEIVED + CARDS_PASSED)
 
+/* What a seat saw at a decision of its own follows from these. No gaps, so that states compare by bytes. */
+typedef struct {
+    uint64_t hand;
+    int8_t points[NUM_SEATS];
+    uint16_t num_known, num_played;
+} Moment;
+
 typedef struct {
     Rng rng;
     uint64_t hand[NUM_SEATS], dealt[NUM_SEATS], passed[NUM_SEATS];
@@ -26,6 +33,15 @@ typedef struct {
     uint8_t best_card;                  /* highest card of the suit led */
     int8_t trick_points, trick_penalty; /* of the trick on the table: with the jack of diamonds, and without */
     uint8_t winners;                    /* seats that took a trick, as bits */
+#if RELATIVE
+    uint64_t played[NUM_SEATS];
+    uint8_t voids[NUM_SEATS]; /* suits that a seat did not follow, as bits */
+    uint8_t table[NUM_SEATS]; /* the card of each seat that is on the table; NUM_CARDS: none */
+#endif
+#if HISTORY > 1
+    Moment past[NUM_SEATS][HISTORY - 1]; /* the last decisions of each seat, oldest first */
+    uint8_t num_past[NUM_SEATS];
+#endif
 } Env;
 
 FN int lowest_card(uint64_t cards) {
@@ -69,6 +85,13 @@ FN void deal_hands(Env *env, const uint8_t *deck) {
         env->known[seat][0] = (int16_t)(AT_DIRECTION + env->direction);
         list_cards(env->known[seat] + 1, NUM_TRICKS, AT_DEALT, hand);
         env->num_known[seat] = KNOWN_PASSED;
+#if RELATIVE
+        env->played[seat] = env->voids[seat] = 0;
+        env->table[seat] = NUM_CARDS;
+#endif
+#if HISTORY > 1
+        env->num_past[seat] = 0;
+#endif
     }
     for (int i = 0; i < NUM_CARDS; i++) env->history[i] = NUM_PLACES;
     if (!env->direction) begin_play(env);
@@ -166,12 +189,20 @@ FN void end_trick(Env *env) {
     env->winners |= (uint8_t)(1 << winner);
     env->trick_points = env->trick_penalty = 0;
     env->seat = (uint8_t)winner;
+#if RELATIVE
+    for (int seat = 0; seat < NUM_SEATS; seat++) env->table[seat] = NUM_CARDS;
+#endif
     if (env->num_played == NUM_CARDS) count_hand(env);
 }
 
 FN void play_card(Env *env, int card) {
     const int seat = env->seat, turn = env->num_played % NUM_SEATS, trick = env->num_played / NUM_SEATS;
     if (!turn) env->leader = (uint8_t)seat;
+#if RELATIVE
+    env->played[seat] |= CARD(card);
+    env->table[seat] = (uint8_t)card;
+    if (turn && card % 4 != env->best_card % 4) env->voids[seat] |= (uint8_t)(1 << env->best_card % 4);
+#endif
     const int best = (turn == 0) | ((card % 4 == env->best_card % 4) & (card > env->best_card));
     env->best_card = best ? (uint8_t)card : env->best_card;
     env->best_seat = best ? (uint8_t)seat : env->best_seat;
@@ -184,10 +215,33 @@ FN void play_card(Env *env, int card) {
     if (turn == NUM_SEATS - 1) end_trick(env);
 }
 
+FN void set_moment(const Env *env, Moment *now) {
+    now->hand = env->hand[env->seat];
+    for (int seat = 0; seat < NUM_SEATS; seat++) now->points[seat] = env->points[seat];
+    now->num_known = env->num_known[env->seat];
+    now->num_played = env->num_played;
+}
+
+#if HISTORY > 1
+/* The seat to move is about to: keep what it sees. */
+FN void remember(Env *env) {
+    Moment *past = env->past[env->seat];
+    if (env->num_past[env->seat] < HISTORY - 1) {
+        set_moment(env, past + env->num_past[env->seat]++);
+        return;
+    }
+    for (int k = 0; k < HISTORY - 2; k++) past[k] = past[k + 1];
+    set_moment(env, past + HISTORY - 2);
+}
+#endif
+
 FN void env_step(Env *env, const Tables *tables, const Action *actions, Step *step) {
     (void)tables;
     const int card = (int)actions[0];
     if (!(env->hand[env->seat] >> card & 1)) return; /* the engine lets only legal cards through */
+#if HISTORY > 1
+    remember(env);
+#endif
     env->hand[env->seat] ^= CARD(card);
     if (is_passing(env))
         pass_card(env, card);
@@ -204,35 +258,115 @@ FN void env_metrics(const Env *env, int agent, float *metrics) {
     for (int seat = 0; seat < NUM_SEATS; seat++) metrics[1 + seat] = env->points[seat];
 }
 
-#if OBS_SIZE
-/* The places of the ones that the seat to move sees, in ascending order; returns how many. `ones` has room for MOST_ONES. */
-FN int list_ones(const Env *env, int16_t *ones) {
-    const uint64_t hand = env->hand[env->seat];
-    int count = env->num_known[env->seat];
+/* The places of the ones that the seat to move sees, or saw at an earlier decision, in ascending order; returns how many. `ones`
+ * has room for MOST_ONES. */
+FN int list_ones(const Env *env, const Moment *at, int16_t *ones) {
+    int count = at->num_known;
     memcpy(ones, env->known[env->seat], sizeof env->known[0]);
-    list_cards(ones + count, NUM_TRICKS, AT_HAND, hand);
-    count += count_bits(hand);
+#if HISTORY > 1
+    /* while cards are passed: those that had been chosen by then */
+    if (count < MOST_KNOWN) list_cards(ones + KNOWN_PASSED, CARDS_PASSED, AT_PASSED, env->dealt[env->seat] & ~at->hand);
+#endif
+    list_cards(ones + count, NUM_TRICKS, AT_HAND, at->hand);
+    count += count_bits(at->hand);
     for (int seat = 0; seat < NUM_SEATS; seat++) {
         for (int k = 0; k < THERMOMETER; k++) ones[count + k] = (int16_t)(AT_POINTS + seat * THERMOMETER + k);
-        count += env->points[seat] + POINTS_OFFSET;
+        count += at->points[seat] + POINTS_OFFSET;
     }
     memcpy(ones + count, env->history, sizeof env->history);
-    return count + env->num_played;
+    return count + at->num_played;
+}
+
+#if RELATIVE
+/* See relative.py; in ascending order too. */
+FN int list_relative(const Env *env, int16_t *ones) {
+    const int me = env->seat, turn = env->num_played % NUM_SEATS, passing = is_passing(env);
+    int count = 0;
+    list_cards(ones, NUM_TRICKS, REL_HAND, env->hand[me]);
+    count += count_bits(env->hand[me]);
+    for (int k = 0; k < NUM_SEATS; k++) {
+        const uint64_t played = env->played[(me + k) & 3];
+        list_cards(ones + count, NUM_TRICKS, REL_PLAYED + k * NUM_CARDS, played);
+        count += count_bits(played);
+    }
+    for (int k = 1; k < NUM_SEATS; k++) {
+        const int card = env->table[(me + k) & 3];
+        ones[count] = (int16_t)(REL_TABLE + (k - 1) * NUM_CARDS + card);
+        count += card < NUM_CARDS;
+    }
+    const uint64_t held = passing ? env->passed[me] : env->passed[me] & env->hand[(me + env->direction) & 3];
+    if (env->direction) {
+        list_cards(ones + count, CARDS_PASSED, REL_GIVEN + (env->direction - 1) * NUM_CARDS, held);
+        count += count_bits(held);
+    }
+    if (turn) ones[count++] = (int16_t)(REL_BEST + env->best_card);
+    for (int k = 1; k < NUM_SEATS; k++)
+        for (int suit = 0; suit < 4; suit++) {
+            ones[count] = (int16_t)(REL_VOID + (k - 1) * 4 + suit);
+            count += env->voids[(me + k) & 3] >> suit & 1;
+        }
+    for (int k = 0; k < NUM_SEATS; k++)
+        for (int point = 0; point < env->points[(me + k) & 3]; point++)
+            ones[count++] = (int16_t)(REL_POINTS + k * ALL_POINTS + point);
+    if (!passing && env->num_played < NUM_CARDS) {
+        ones[count++] = (int16_t)(REL_TRICK + env->num_played / NUM_SEATS);
+        ones[count++] = (int16_t)(REL_TURN + turn);
+    }
+    if (turn) ones[count++] = (int16_t)(REL_SUIT + env->best_card % 4);
+    if (env->broken) ones[count++] = REL_BROKEN;
+    ones[count++] = (int16_t)(REL_DIRECTION + env->direction);
+    if (passing) ones[count++] = (int16_t)(REL_PASSING + count_bits(env->passed[me]));
+    return count;
 }
 #endif
 
+#if HISTORY
+/* The last observations of the seat to move, then which seat it is. `ones` has room for MOST_ONES of the last one. */
+FN int list_history(const Env *env, int16_t *ones) {
+    Moment now;
+    set_moment(env, &now);
+    int count = 0;
+#if HISTORY > 1
+    const int num_past = env->num_past[env->seat];
+    for (int k = 0; k < num_past; k++) {
+        const int number = list_ones(env, env->past[env->seat] + k, ones + count);
+        for (int i = 0; i < number; i++) ones[count + i] += (int16_t)((HISTORY - 1 - num_past + k) * NUM_PLACES);
+        count += number;
+    }
+#endif
+    const int number = list_ones(env, &now, ones + count);
+    for (int i = 0; i < number; i++) ones[count + i] += (int16_t)((HISTORY - 1) * NUM_PLACES);
+    count += number;
+    ones[count++] = (int16_t)(HISTORY * NUM_PLACES + env->seat);
+    return count;
+}
+#endif
+
+FN int list_seen(const Env *env, int16_t *ones) {
+#if RELATIVE
+    return list_relative(env, ones);
+#elif HISTORY
+    return list_history(env, ones);
+#else
+    Moment now;
+    set_moment(env, &now);
+    return list_ones(env, &now, ones);
+#endif
+}
+
 FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     (void)tables, (void)agent;
-#if OBS_SIZE
-    for (int k = 0; k < OBS_LEN; k++) obs[k] = OBS_SIZE;
-    obs[0] = (Obs)list_ones(env, obs + 1);
+#if OBS_SIZE && !HISTORY && !RELATIVE
+    for (int k = 0; k < OBS_LEN; k++) obs[k] = OBS_SIZE; /* what list_ones writes beyond the ones is padding too */
+    obs[0] = (Obs)list_seen(env, obs + 1);
+#elif OBS_SIZE
+    const int count = list_seen(env, obs + 1);
+    obs[0] = (Obs)count;
+    for (int k = 1 + count; k < OBS_LEN; k++) obs[k] = OBS_SIZE;
 #else
-    const int16_t *known = env->known[env->seat];
+    int16_t ones[MOST_ONES + (HISTORY ? (HISTORY - 1) * MOST_ONES_AT_DECISION + 1 : 0)];
+    const int count = list_seen(env, ones);
     for (int k = 0; k < OBS_LEN; k++) obs[k] = 0;
-    for (int k = 0; k < env->num_known[env->seat]; k++) obs[known[k]] = 1;
-    for (uint64_t hand = env->hand[env->seat]; hand; hand &= hand - 1) obs[AT_HAND + lowest_card(hand)] = 1;
-    for (int seat = 0; seat < NUM_SEATS; seat++)
-        for (int k = 0; k < THERMOMETER; k++) obs[AT_POINTS + seat * THERMOMETER + k] = k < env->points[seat] + POINTS_OFFSET;
-    for (int k = 0; k < env->num_played; k++) obs[env->history[k]] = 1;
+    for (int k = 0; k < count; k++) obs[ones[k]] = 1;
 #endif
 }

@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.envs.hearts import drawing, information, rules
+from hotlap.envs.hearts import drawing, information, relative, rules
 from hotlap.envs.hearts.bots import play_by_rules
 from hotlap.envs.hearts.cards import (
     CLUBS,
@@ -38,7 +38,6 @@ from hotlap.envs.hearts.rules import (
 )
 from hotlap.envs.picture import Picture, plain
 from hotlap.envs.rng import Rng
-from hotlap.envs.spec import EnvSpec
 from hotlap.envs.start import Start, check_keys
 
 MOST_DECISIONS = NUM_SEATS * CARDS_PASSED + NUM_CARDS
@@ -71,9 +70,11 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
 
     **Observation** of the seat to move (after the last card: of the seat that took the last trick), see `information.py`; by
     `observation`: `dense` (5,088 floats), `bytes` (the same as bytes), `sparse` (how many ones there are, where they are in
-    ascending order, then 5,088 as padding: 191 whole numbers).
+    ascending order, then 5,088 as padding: 191 whole numbers). With `history` n, from 1 to 6: the seat's last n observations of
+    this hand, the present one last (those that it has not had yet are zeros in front), then the seat, one-hot: n x 5,088 + 4
+    zeros and ones. `relative` is another view of the same table, sparse, see `relative.py`.
 
-    **Options**: `observation`, and the eight of `rules.Rules`, with OpenSpiel's names and defaults.
+    **Options**: `observation`, `history`, and the eight of `rules.Rules`, with OpenSpiel's names and defaults.
 
     **Start**: `reset(options={"deal": ..., "pass_direction": ...})` fixes either or both; what is not given is random. A deal
     is 52 cards in dealing order, or four hands of 13; cards are numbers or names such as "QS".
@@ -90,17 +91,17 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
     pass_direction: int
     hearts_broken: bool
     seat: int  # whose turn it is
+    voids: set[tuple[int, int]]  # seats that did not follow a suit
+    past: list[list[list[int]]]  # of each seat: what it saw when it moved last, as far as `history` wants it
 
     kernel = Path(__file__).with_name("kernel.h")
     bots = {"rules": play_by_rules}
 
-    def __init__(self, observation: str = "dense", render_mode: str | None = None, **options: bool) -> None:
-        if observation not in information.FORMS:
-            raise ValueError(f"hearts: unknown observation {observation!r}; choose one of {', '.join(information.FORMS)}")
-        self.observation = observation
+    def __init__(self, observation: str = "dense", render_mode: str | None = None, history: int = 0, **options: bool) -> None:
+        self.observation, self.history = observation, history
         self.rules = Rules(**options)
         self.render_mode = render_mode
-        self.env_spec = _spec(observation)
+        self.env_spec = information.spec(observation, history, METRICS)
         self.observation_space = self.env_spec.observation_space
         self.action_space = self.env_spec.action_space
         self.rng = Rng(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF)  # type: ignore[arg-type]
@@ -121,10 +122,7 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
         if self.over or not self.action_space.contains(action) or action not in self.legal_cards():
             raise ValueError(f"hearts: {action!r} is no legal card now")
         mover = self.seat
-        if self.passing:
-            self._pass(int(action))
-        else:
-            self._play(int(action))
+        self._act(int(action))
         rewards = np.zeros(NUM_SEATS, np.float32)
         if self.over:
             rewards[:] = [ALL_POINTS - points for points in self.points]
@@ -147,7 +145,8 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
     def defines(self) -> dict[str, int | float]:
         """What the kernel must know about this game, as C macros."""
         options = {name.upper(): int(value) for name, value in asdict(self.rules).items()}
-        return {**options, **rules.CONSTANTS, **information.CONSTANTS}
+        form = {"HISTORY": self.history, "RELATIVE": int(self.observation == "relative")}
+        return {**options, **form, **rules.CONSTANTS, **information.CONSTANTS, **relative.CONSTANTS}
 
     @property
     def passing(self) -> bool:
@@ -196,11 +195,17 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
         self.passed = [[] for _ in range(NUM_SEATS)]
         self.tricks = []
         self.points = [0] * NUM_SEATS
+        self.voids, self.past = set(), [[] for _ in range(NUM_SEATS)]
         self.hearts_broken = not self.rules.must_break_hearts
         self.seat = 0 if self.passing else self._holder_of_two_of_clubs()
 
     def _holder_of_two_of_clubs(self) -> int:
         return next(seat for seat, hand in enumerate(self.hands) if TWO_OF_CLUBS in hand)
+
+    def _act(self, card: int) -> None:
+        if self.history > 1:
+            self.past[self.seat] = [*self.past[self.seat], self._ones(self.seat)][1 - self.history :]
+        (self._pass if self.passing else self._play)(card)
 
     def _pass(self, card: int) -> None:
         self.hands[self.seat].remove(card)
@@ -219,6 +224,8 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
             self.tricks.append(Trick(self.seat, []))
         trick = self.tricks[-1]
         trick.cards.append(card)
+        if suit_of(card) != suit_of(trick.cards[0]):
+            self.voids.add((self.seat, suit_of(trick.cards[0])))
         if suit_of(card) == HEARTS or (self.rules.qs_breaks_hearts and card == QUEEN_OF_SPADES):
             self.hearts_broken = True
         if not trick.complete:
@@ -243,7 +250,12 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
     # -- observation --
 
     def observe(self) -> NDArray[Any]:
-        return information.encode(self._ones(self.seat), self.observation)
+        if self.observation == "relative":
+            return self.env_spec.sparse_row(sorted(relative.ones_of(self)))
+        ones = self._ones(self.seat)
+        if self.history:
+            ones = information.join([*self.past[self.seat], ones], self.history, self.seat)
+        return information.encode(ones, self.observation, self.history)
 
     def received(self, seat: int) -> list[int]:
         """What a seat was passed, once all have passed."""
@@ -324,13 +336,4 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
         self.rng.key, self.rng.counter, direction, count = numbers[:4]
         self._start(direction, numbers[4 : 4 + NUM_CARDS])
         for card in numbers[4 + NUM_CARDS :][:count]:
-            (self._pass if self.passing else self._play)(card)
-
-
-def _spec(observation: str) -> EnvSpec:
-    if observation == "sparse":
-        return EnvSpec.sparse(
-            information.SIZE, information.MOST_ONES, actions=NUM_CARDS, masked=True, seats=NUM_SEATS, metrics=METRICS
-        )
-    dtype = "<f4" if observation == "dense" else "|u1"
-    return EnvSpec.dense((information.SIZE,), 0, 1, dtype, actions=NUM_CARDS, masked=True, seats=NUM_SEATS, metrics=METRICS)
+            self._act(card)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.envs.hearts import information
+from hotlap.envs.hearts import information, relative
 from hotlap.envs.hearts.cards import NUM_CARDS, NUM_SUITS
 from hotlap.envs.hearts.information import PLACES, POINTS_OFFSET, THERMOMETER
-from hotlap.envs.hearts.rules import NUM_SEATS, NUM_TRICKS
+from hotlap.envs.hearts.rules import ALL_POINTS, NUM_SEATS, NUM_TRICKS
 
 UNKNOWN = -1
 Cards = NDArray[np.bool_]  # [B, 52]
@@ -18,7 +18,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class View:
-    """What the seat to move sees, a row per table."""
+    """What the seat to move sees, a row per table. Of relative observations, seats are counted from it."""
 
     passing: NDArray[np.bool_]  # [B]
     hand: Cards
@@ -35,14 +35,13 @@ class View:
 
 def read(obs: NDArray[Any]) -> View:
     """A batch of observations of any form."""
+    if obs.shape[1] == 1 + relative.MOST_ONES:
+        return _read_relative(obs)
     rows, ones = information.places(obs)
     batch = len(obs)
 
     def section(begin: int, width: int) -> NDArray[np.bool_]:
-        inside = (ones >= begin) & (ones < begin + width)
-        values = np.zeros((batch, width), np.bool_)
-        values[rows[inside], ones[inside] - begin] = True
-        return values
+        return _section(rows, ones, batch, begin, width)
 
     hand, received = section(information.HAND, NUM_CARDS), section(information.RECEIVED, NUM_CARDS)
     thermometers = section(information.POINTS, NUM_SEATS * THERMOMETER).reshape(batch, NUM_SEATS, THERMOMETER)
@@ -67,6 +66,39 @@ def read(obs: NDArray[Any]) -> View:
         points=thermometers.sum(2) - POINTS_OFFSET,
         seat=np.where(turn > 0, (leader + turn) % NUM_SEATS, np.where(number > 0, holder, UNKNOWN)),
     )
+
+
+def _read_relative(obs: NDArray[Any]) -> View:
+    batch = len(obs)
+    seen = np.zeros((batch, relative.SIZE + 1), np.bool_)  # a column for padding
+    np.put_along_axis(seen, obs[:, 1:].astype(np.int64), True, axis=1)
+
+    def section(begin: int, *shape: int) -> NDArray[np.bool_]:
+        return seen[:, begin : begin + int(np.prod(shape))].reshape(batch, *shape)
+
+    hand, table = section(relative.HAND, NUM_CARDS), section(relative.TABLE, relative.OTHERS, NUM_CARDS)
+    played = section(relative.PLAYED, NUM_SEATS, NUM_CARDS).any(1)
+    best = section(relative.BEST, NUM_CARDS)
+    return View(
+        passing=section(relative.PASSING, 3).any(1),
+        hand=hand,
+        unseen=~hand & ~played,
+        on_table=table.any(1),
+        turn=table.any(2).sum(1),
+        suit=section(relative.SUIT, NUM_SUITS).argmax(1),
+        best=np.where(best.any(1), best.argmax(1), UNKNOWN),
+        holder=1 + (table & best[:, None]).any(2).argmax(1),
+        first_trick=played.sum(1) < NUM_SEATS,
+        points=section(relative.POINTS, NUM_SEATS, ALL_POINTS).sum(2),
+        seat=np.zeros(batch, np.int64),
+    )
+
+
+def _section(rows: Numbers, ones: Numbers, batch: int, begin: int, width: int) -> NDArray[np.bool_]:
+    inside = (ones >= begin) & (ones < begin + width)
+    values = np.zeros((batch, width), np.bool_)
+    values[rows[inside], ones[inside] - begin] = True
+    return values
 
 
 def _tricks(rows: Numbers, ones: Numbers, batch: int) -> Numbers:

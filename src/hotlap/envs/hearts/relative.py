@@ -1,0 +1,104 @@
+"""What a seat sees, from where it sits: the table of `information.py` in fewer numbers, for networks that learn fast.
+
+Seats are counted from the seat to move: 0 itself, 1 to its left, and so on; so what one seat learns all four know. Which card fell
+in which trick is left out, and what a player would keep in mind is there: who is void in a suit, who holds the cards one has passed.
+
+| from | length | what |
+|---|---|---|
+| 0 | 52 | cards in its hand |
+| 52 | 4 x 52 | cards that each seat has played |
+| 260 | 3 x 52 | cards on the table, of each other seat |
+| 416 | 3 x 52 | cards that each other seat was passed by it and has not played |
+| 572 | 52 | the card that takes the trick, so far |
+| 624 | 3 x 4 | suits that each other seat did not follow |
+| 636 | 4 x 26 | points of each seat, as a thermometer from 0 to 26 |
+| 740 | 13 | number of the trick, one-hot; none while cards are passed |
+| 753 | 4 | cards on the table, one-hot; none while cards are passed |
+| 757 | 4 | suit led, one-hot |
+| 761 | 1 | hearts are broken |
+| 762 | 4 | pass direction, one-hot |
+| 766 | 3 | while cards are passed: how many it has chosen, one-hot |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hotlap.envs.hearts.cards import NUM_CARDS, NUM_SUITS, suit_of
+from hotlap.envs.hearts.rules import ALL_POINTS, CARDS_PASSED, NUM_SEATS, NUM_TRICKS
+
+if TYPE_CHECKING:
+    from hotlap.envs.hearts.reference import Hearts
+
+OTHERS = NUM_SEATS - 1
+
+HAND = 0
+PLAYED = HAND + NUM_CARDS
+TABLE = PLAYED + NUM_SEATS * NUM_CARDS
+GIVEN = TABLE + OTHERS * NUM_CARDS
+BEST = GIVEN + OTHERS * NUM_CARDS
+VOID = BEST + NUM_CARDS
+POINTS = VOID + OTHERS * NUM_SUITS
+TRICK = POINTS + NUM_SEATS * ALL_POINTS
+TURN = TRICK + NUM_TRICKS
+SUIT = TURN + NUM_SEATS
+BROKEN = SUIT + NUM_SUITS
+DIRECTION = BROKEN + 1
+PASSING = DIRECTION + NUM_SEATS
+SIZE = PASSING + CARDS_PASSED
+
+# Hand and cards played; on the table, given, the best; voids; points after the moon; five facts about the trick.
+MOST_ONES = NUM_CARDS + OTHERS + CARDS_PASSED + 1 + OTHERS * NUM_SUITS + OTHERS * ALL_POINTS + 5
+
+CONSTANTS = {  # for the kernel
+    "REL_HAND": HAND,
+    "REL_PLAYED": PLAYED,
+    "REL_TABLE": TABLE,
+    "REL_GIVEN": GIVEN,
+    "REL_BEST": BEST,
+    "REL_VOID": VOID,
+    "REL_POINTS": POINTS,
+    "REL_TRICK": TRICK,
+    "REL_TURN": TURN,
+    "REL_SUIT": SUIT,
+    "REL_BROKEN": BROKEN,
+    "REL_DIRECTION": DIRECTION,
+    "REL_PASSING": PASSING,
+}
+
+
+def ones_of(game: Hearts) -> list[int]:
+    """Where the ones are that the seat to move sees."""
+    me = game.seat
+    ones = [HAND + card for card in game.hands[me]]
+    trick = game.tricks[-1] if game.tricks and not game.tricks[-1].complete else None
+    for one in game.tricks:
+        for turn, card in enumerate(one.cards):
+            seat = (one.leader + turn - me) % NUM_SEATS
+            ones.append(PLAYED + seat * NUM_CARDS + card)
+            if one is trick:
+                ones.append(TABLE + (seat - 1) * NUM_CARDS + card)
+    ones += _given(game)
+    if trick is not None:
+        best = trick.cards[(trick.winner - trick.leader) % NUM_SEATS]
+        ones += [BEST + best, SUIT + suit_of(best)]
+    for seat, suit in game.voids:
+        if seat != me:
+            ones.append(VOID + ((seat - me) % NUM_SEATS - 1) * NUM_SUITS + suit)
+    for seat, points in enumerate(game.points):
+        begin = POINTS + (seat - me) % NUM_SEATS * ALL_POINTS
+        ones += range(begin, begin + max(0, points))
+    if game.passing:
+        ones.append(PASSING + len(game.passed[me]))
+    elif not game.over:
+        played = sum(len(one.cards) for one in game.tricks)
+        ones += [TRICK + played // NUM_SEATS, TURN + played % NUM_SEATS]
+    ones += [BROKEN] * game.hearts_broken
+    return [*ones, DIRECTION + game.pass_direction]
+
+
+def _given(game: Hearts) -> list[int]:
+    """The cards that it passed on and that were not played since."""
+    receiver = (game.seat + game.pass_direction) % NUM_SEATS
+    held = game.passed[game.seat] if game.passing else game.hands[receiver]
+    return [GIVEN + (game.pass_direction - 1) * NUM_CARDS + card for card in game.passed[game.seat] if card in held]
