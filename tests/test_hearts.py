@@ -200,8 +200,12 @@ def test_kernel_equals_reference(observation):
 
 @pytest.mark.parametrize(
     "form",
-    [{"observation": "relative"}, {"observation": "sparse", "history": 5}, {"observation": "bytes", "history": 2}]
-    + [{"observation": "sparse", "history": 1}],
+    [
+        {"observation": "relative"},
+        {"observation": "sparse", "history": 1},
+        {"observation": "sparse", "history": 5},
+        {"observation": "bytes", "history": 2},
+    ],
 )
 @pytest.mark.parametrize("rules", [{}, THREE_WISE[13]])
 def test_kernel_equals_reference_in_other_forms(form, rules):

@@ -67,7 +67,7 @@ def test_it_can_be_left(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["CartPole-v1"], "CartPole-v1 cannot be played at the keyboard; these can: snake, connect4"),
+        (["CartPole-v1"], "CartPole-v1 cannot be played at the keyboard; these can: hearts, snake, connect4"),
         (["snake", "--against", "random"], "snake has one seat: leave out --against and --seat"),
         (["snake", "--fps", "0"], "--fps must be above 0, not 0"),
         (["snake", "--seed", "-1"], "--seed must be at least 0, not -1"),

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from hotlap.core import native
 from hotlap.train.fast import half_tanh_
+from hotlap.train.sparse import SparseLinear, add_gradient, add_sums
 
 WIDEST = 1024  # layer that act.c has room for
 FEW_ROWS = 64  # above which products of matrices are faster
@@ -47,7 +48,32 @@ class Layer:
         self.bias_grad.add_(gradient.sum(0))
 
 
-def run_layers(layers: list[Layer], x: Tensor, tanh: bool) -> list[Tensor]:
+class SparseLayer:
+    """The first layer, of sparse observations: sums of rows of its weights."""
+
+    def __init__(self, linear: SparseLinear, gradient: dict[Tensor, Tensor]) -> None:
+        self.weight, self.bias = linear.weight.detach(), linear.bias.detach()
+        self.weight_grad, self.bias_grad = gradient[linear.weight], gradient[linear.bias]
+
+    def forward(self, rows: Tensor, times: int = 1) -> Tensor:
+        sums = self.bias.repeat(len(rows), 1)
+        add_sums(rows, self.weight, sums[:, None])
+        return sums if times == 1 else sums.mul_(times)
+
+    def backward(self, gradient: Tensor, rows: Tensor) -> None:
+        self.weight_grad.zero_()
+        self.bias_grad.zero_()
+        self.add_backward(gradient, rows)
+
+    def add_backward(self, gradient: Tensor, rows: Tensor) -> None:
+        add_gradient(rows, gradient[:, None], self.weight_grad)
+        self.bias_grad.add_(gradient.sum(0))
+
+
+AnyLayer = Layer | SparseLayer
+
+
+def run_layers(layers: list[AnyLayer], x: Tensor, tanh: bool) -> list[Tensor]:
     """What each layer sees, and the output of the last."""
     seen = [x]
     for layer in layers:
@@ -56,7 +82,9 @@ def run_layers(layers: list[Layer], x: Tensor, tanh: bool) -> list[Tensor]:
     return seen
 
 
-def back_through(layers: list[Layer], seen: list[Tensor], gradient: Tensor, tanh: bool) -> Iterator[tuple[int, Layer, Tensor]]:
+def back_through(
+    layers: list[AnyLayer], seen: list[Tensor], gradient: Tensor, tanh: bool
+) -> Iterator[tuple[int, AnyLayer, Tensor]]:
     """From the last layer to the first: its number, itself and the gradient of what it gives."""
     for number in range(len(layers) - 1, -1, -1):
         out = seen[number + 1]
@@ -66,8 +94,9 @@ def back_through(layers: list[Layer], seen: list[Tensor], gradient: Tensor, tanh
             gradient = gradient.mm(layers[number].weight)
 
 
-def layers_of(trunk: nn.Sequential, places: dict[Tensor, Tensor]) -> list[Layer]:
-    return [Layer(module, places) for module in trunk if isinstance(module, nn.Linear)]
+def layers_of(trunk: nn.Sequential, places: dict[Tensor, Tensor]) -> list[AnyLayer]:
+    kinds: dict[type[nn.Module], Any] = {nn.Linear: Layer, SparseLinear: SparseLayer}
+    return [kinds[type(module)](module, places) for module in trunk if type(module) in kinds]
 
 
 class ActorKernel:

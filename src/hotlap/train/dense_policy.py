@@ -2,7 +2,17 @@
 
 from torch import Tensor, nn
 
-from hotlap.train.dense import FEW_ROWS, WIDEST, ActorKernel, Layer, actor_library, back_through, layers_of, run_layers
+from hotlap.train.dense import (
+    FEW_ROWS,
+    WIDEST,
+    ActorKernel,
+    AnyLayer,
+    Layer,
+    actor_library,
+    back_through,
+    layers_of,
+    run_layers,
+)
 from hotlap.train.flat import gradient_views
 from hotlap.train.minibatch import Minibatch
 from hotlap.train.nets import Policy
@@ -29,9 +39,10 @@ class DensePolicy:
 
     def actor_kernel(self, rows: int) -> ActorKernel | None:
         """A faster way to act for a few rows, where one is available."""
-        layers = [*self._actor, self._action]
+        layers = [layer for layer in (*self._actor, self._action) if isinstance(layer, Layer)]
+        dense = len(layers) > len(self._actor)
         narrow = max(self._inputs, *(len(layer.bias) for layer in layers)) <= WIDEST
-        library = actor_library() if narrow and rows <= FEW_ROWS and not self._action.bias.is_cuda else None
+        library = actor_library() if dense and narrow and rows <= FEW_ROWS and not self._action.bias.is_cuda else None
         return None if library is None else ActorKernel(library, layers, self._tanh, self._inputs)
 
     def logits(self, obs: Tensor) -> Tensor:
@@ -60,6 +71,6 @@ class DensePolicy:
             self._back(self._actor, self._actor_seen, gradient)
             self._back(self._critic, self._critic_seen, values.mm(self._value.weight))
 
-    def _back(self, layers: list[Layer], seen: list[Tensor], gradient: Tensor) -> None:
+    def _back(self, layers: list[AnyLayer], seen: list[Tensor], gradient: Tensor) -> None:
         for number, layer, to_layer in back_through(layers, seen, gradient, self._tanh):
             layer.backward(to_layer, seen[number])

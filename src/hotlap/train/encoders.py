@@ -50,6 +50,17 @@ class Sparse(Encoder):
         return ones.scatter_(1, obs[:, 1:].to(torch.int64), 1.0)[:, :-1]
 
 
+class Indices(Encoder):
+    """Rows of indices as they are, for a first layer that takes them (see `sparse`)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.features = size
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return obs
+
+
 class GridEncoder(Encoder):
     """Two convolutions over [batch, rows, columns, planes] bytes."""
 
@@ -86,6 +97,11 @@ class PixelEncoder(Encoder):
 def vector_encoder(spec: EnvSpec) -> Encoder:
     """All numbers of an observation as one vector."""
     return Sparse(spec.obs_size) if spec.obs_size else Flatten(spec.obs_shape)
+
+
+def feedforward_encoder(spec: EnvSpec) -> Encoder:
+    """The same for dense layers alone, the first of which can take indices."""
+    return Indices(spec.obs_size) if spec.obs_size else Flatten(spec.obs_shape)
 
 
 def auto_encoder(spec: EnvSpec) -> Encoder:

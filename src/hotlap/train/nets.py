@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from hotlap.envs.spec import EnvSpec
-from hotlap.train.encoders import Encoder, auto_encoder, vector_encoder
+from hotlap.train.encoders import Encoder, Indices, auto_encoder, feedforward_encoder, vector_encoder
 from hotlap.train.memory import Attention, Cell, Memory
+from hotlap.train.sparse import SparseLinear
 
 T = TypeVar("T")
 
@@ -67,10 +68,10 @@ class Policy(nn.Module):
         super().__init__()
         self.encoder = encoder
         kind = {"tanh": nn.Tanh, "relu": nn.ReLU}[activation]
-        apart = not shared and memory == "none"
+        apart, sparse = not shared and memory == "none", isinstance(encoder, Indices)
         critic_hidden = (critic_hidden or hidden) if apart else hidden
-        self.actor = _trunk([encoder.features, *hidden], kind)
-        self.critic = _trunk([encoder.features, *critic_hidden], kind) if apart else None
+        self.actor = _trunk([encoder.features, *hidden], kind, sparse)
+        self.critic = _trunk([encoder.features, *critic_hidden], kind, sparse) if apart else None
         self.memory: Cell | Attention | None = None
         if memory != "none":
             self.memory = Attention(hidden[-1], context) if memory == "attention" else Cell(memory, hidden[-1])
@@ -104,16 +105,20 @@ class Policy(nn.Module):
         return () if self.memory is None else self.memory.initial(batch)
 
 
-def _trunk(sizes: Sequence[int], activation: type[nn.Module]) -> nn.Sequential:
+def _trunk(sizes: Sequence[int], activation: type[nn.Module], sparse: bool) -> nn.Sequential:
     layers: list[nn.Module] = []
     for inputs, outputs in itertools.pairwise(sizes):
-        layers += [orthogonal(nn.Linear(inputs, outputs), 2**0.5), activation()]
+        first = SparseLinear if sparse and not layers else nn.Linear
+        layers += [orthogonal(first(inputs, outputs), 2**0.5), activation()]
     return nn.Sequential(*layers)
 
 
-def orthogonal(layer: nn.Linear, gain: float) -> nn.Linear:
+Linear = TypeVar("Linear", bound=nn.Linear | SparseLinear)
+
+
+def orthogonal(layer: Linear, gain: float) -> Linear:
     """Orthogonal weights and zero bias, PPO's usual initialization."""
-    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.orthogonal_(layer.weight.t() if isinstance(layer, SparseLinear) else layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer
 
@@ -142,11 +147,14 @@ def policy_of(config: Any, encoder: Encoder, outputs: int, deviations: int) -> P
 
 
 def auto_policy(config: Any, spec: EnvSpec, outputs: int, deviations: int) -> Policy:
+    if spec.obs_size:
+        return mlp_policy(config, spec, outputs, deviations)
     return policy_of(config, auto_encoder(spec), outputs, deviations)
 
 
 def mlp_policy(config: Any, spec: EnvSpec, outputs: int, deviations: int) -> Policy:
-    return policy_of(config, vector_encoder(spec), outputs, deviations)
+    encoder = vector_encoder(spec) if config.memory != "none" else feedforward_encoder(spec)
+    return policy_of(config, encoder, outputs, deviations)
 
 
 def auto_qnet(config: Any, spec: EnvSpec, actions: int) -> QNet:

@@ -47,6 +47,7 @@ from hotlap.train.rollout import Rollout, minibatches
 from hotlap.train.selfplay import Opponents
 
 Config = PPOConfig
+DROPOUT_STREAM = 1 << 20  # of random numbers: far from those of groups of rows
 
 
 @dataclass
@@ -93,7 +94,7 @@ def check_environments(config: Config, env: Any) -> None:
 def make_net(config: Config, spec: EnvSpec, nets: Mapping[str, PolicyMaker] = NETS) -> Policy:
     """The network that the config names, for environments of this declaration."""
     actions = actions_of(spec)
-    return named(nets, config.net)(config, spec, actions.outputs, actions.deviations)
+    return named(nets, config.net)(config, spec, actions.outputs, actions.deviations).eval()
 
 
 def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> State:
@@ -255,6 +256,10 @@ def learn(state: State, config: Config, clock: StageClock, progress: float) -> l
     entropy_weight = config.entropy + progress * (entropy_end - config.entropy)
     losses: list[Losses] = []
     state.optimizer.skip.zero_()
+    if any(isinstance(module, nn.Dropout) for module in state.net.modules()):
+        state.net.train()  # acting is without
+        # It draws from torch's own generator, which no checkpoint holds.
+        torch.manual_seed(parallel.generator(state.flat.device, config.seed, DROPOUT_STREAM + state.iterations).initial_seed())
     for _ in range(config.epochs):
         batches = minibatches(state.rollout, config, state.generators[0], progress, state.gradient)
         with clock.stage(stages.SAMPLE):
@@ -271,6 +276,7 @@ def learn(state: State, config: Config, clock: StageClock, progress: float) -> l
             state.optimizer.skip.copy_(torch.maximum(state.optimizer.skip, moved.float()))
             if not state.flat.is_cuda and state.optimizer.skip:  # a GPU is not asked: it skips what is left
                 break
+    state.net.eval()
     return losses
 
 

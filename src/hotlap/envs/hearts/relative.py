@@ -1,7 +1,7 @@
 """What a seat sees, from where it sits: the table of `information.py` in fewer numbers, for networks that learn fast.
 
-Seats are counted from the seat to move: 0 itself, 1 to its left, and so on; so what one seat learns all four know. Which card fell
-in which trick is left out, and what a player would keep in mind is there: who is void in a suit, who holds the cards one has passed.
+Seats are counted from the seat to move: 0 itself, 1 to its left, and so on; so what one seat learns all four know. In which
+trick a card fell is left out. What a player would keep in mind is there: who is void in a suit, who holds the cards one passed.
 
 | from | length | what |
 |---|---|---|

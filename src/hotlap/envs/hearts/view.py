@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hotlap.envs.hearts import information, relative
 from hotlap.envs.hearts.cards import NUM_CARDS, NUM_SUITS
 from hotlap.envs.hearts.information import PLACES, POINTS_OFFSET, THERMOMETER
-from hotlap.envs.hearts.rules import ALL_POINTS, NUM_SEATS, NUM_TRICKS
+from hotlap.envs.hearts.rules import ALL_POINTS, CARDS_PASSED, NUM_SEATS, NUM_TRICKS
 
 UNKNOWN = -1
 Cards = NDArray[np.bool_]  # [B, 52]
@@ -80,10 +80,10 @@ def _read_relative(obs: NDArray[Any]) -> View:
     played = section(relative.PLAYED, NUM_SEATS, NUM_CARDS).any(1)
     best = section(relative.BEST, NUM_CARDS)
     return View(
-        passing=section(relative.PASSING, 3).any(1),
+        passing=np.any(section(relative.PASSING, CARDS_PASSED), axis=1),
         hand=hand,
         unseen=~hand & ~played,
-        on_table=table.any(1),
+        on_table=np.any(table, axis=1),
         turn=table.any(2).sum(1),
         suit=section(relative.SUIT, NUM_SUITS).argmax(1),
         best=np.where(best.any(1), best.argmax(1), UNKNOWN),
