@@ -87,6 +87,15 @@ class Passes:
 
 
 @dataclass(frozen=True)
+class MetricMean:
+    """One of a game's own metrics, over the episodes of an evaluation."""
+
+    name: str
+    mean: float
+    ci95: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class BotScore:
     """Games against a bot: 1 for a win, 0 for a loss, half for a draw."""
 
@@ -94,15 +103,7 @@ class BotScore:
     mean_score: float
     ci95: tuple[float, float]
     games: int
-
-
-@dataclass(frozen=True)
-class MetricMean:
-    """One of a game's own metrics, over the episodes of an evaluation."""
-
-    name: str
-    mean: float
-    ci95: tuple[float, float]
+    metrics: tuple[MetricMean, ...] = ()  # the game's own, such as points
 
 
 @dataclass(frozen=True)

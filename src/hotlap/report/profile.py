@@ -249,6 +249,9 @@ def _evaluation(evaluation: Evaluation) -> Table:
     for bot in evaluation.against:
         low, high = bot.ci95
         rows.append((f"score against {bot.bot}", f"{bot.mean_score:.1%}", f"{low:.1%} to {high:.1%}"))
+        for metric in bot.metrics:
+            low, high = metric.ci95
+            rows.append((f"{metric.name} against {bot.bot}", f"{metric.mean:.2f}", f"{low:.2f} to {high:.2f}"))
     if evaluation.rating is not None:
         rows.append(("rating", f"{evaluation.rating:.0f}", "against bots; playing at random is 1000"))
     note = f"{'actions drawn from the policy' if evaluation.sampled else 'greedy play'}, {evaluation.episodes} episodes"

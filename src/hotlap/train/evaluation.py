@@ -19,7 +19,7 @@ class Played:
 
     columns: dict[str, NDArray[np.float64]]  # return, length and the game's own metrics
     episodes: tuple[Episode, ...]
-    against: dict[str, NDArray[np.float64]]  # games of several seats: scores by bot
+    against: dict[str, dict[str, NDArray[np.float64]]]  # games of several seats: the columns of the games against each bot
     rating: float | None = None
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
@@ -90,4 +90,4 @@ def joined(parts: Sequence[Played], rating: float | None = None) -> Played:
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
     episodes = [episode for part in parts for episode in part.episodes]
     numbered = tuple(replace(episode, number=number) for number, episode in enumerate(episodes))
-    return Played(columns, numbered, {name: scores for part in parts for name, scores in part.against.items()}, rating)
+    return Played(columns, numbered, {name: games for part in parts for name, games in part.against.items()}, rating)

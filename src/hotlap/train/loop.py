@@ -222,14 +222,19 @@ def summarize_evaluation(played: Played, score: str) -> Evaluation:
         mean_length=float(played["length"].mean()),
         rating=played.rating,
         against=tuple(
-            BotScore(bot, float(games.mean()), score_interval(games), len(games)) for bot, games in played.against.items()
+            BotScore(bot, float(games["score"].mean()), score_interval(games["score"]), len(games["score"]), _metrics(games))
+            for bot, games in played.against.items()
         ),
         score_name=name,
-        metrics=tuple(
-            MetricMean(metric, float(values.mean()), _interval(values))
-            for metric, values in played.columns.items()
-            if metric not in ("return", "length", name)
-        ),
+        metrics=_metrics(played.columns, name),
+    )
+
+
+def _metrics(columns: dict[str, NDArray[np.float64]], score: str = "score") -> tuple[MetricMean, ...]:
+    return tuple(
+        MetricMean(metric, float(values.mean()), _interval(values))
+        for metric, values in columns.items()
+        if metric not in ("return", "length", score)
     )
 
 

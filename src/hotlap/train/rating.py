@@ -47,7 +47,10 @@ def as_bot(choose: Callable[[Tensor, Tensor], Tensor], device: torch.device) -> 
 
 
 def play(env: Any, seed: int, policy: Bot, bot: Bot, name: str = "bot", options: dict[str, Any] | None = None) -> Played:
-    """One game in each environment: `policy` in seat i % seats of game i, `bot` in the others. Return, length and score."""
+    """One game in each environment: `policy` in seat i % seats of game i, `bot` in the others. Return, length, score, metrics.
+
+    Of metrics that a game has for each seat (`metrics_by_seat`), the policy's own.
+    """
     obs, info = env.reset(seed=seed, options=options)
     rng = np.random.default_rng(seed)
     seats = env.env_spec.seats
@@ -89,7 +92,12 @@ def play(env: Any, seed: int, policy: Bot, bot: Bot, name: str = "bot", options:
         )
         for i in range(env.num_envs)
     )
-    return Played(result, episodes, {name: result["score"]})
+    by_seat = getattr(getattr(env.game, "unwrapped", env.game), "metrics_by_seat", {})
+    for metric, names in by_seat.items():
+        own = np.stack([metrics.pop(one) for one in names])
+        metrics[metric] = own[policy_seat, np.arange(env.num_envs)]
+    result |= metrics
+    return Played(result, episodes, {name: result})
 
 
 def rate(env: Any, seed: int, policy: Bot, bots: dict[str, Bot]) -> Played:
@@ -99,7 +107,7 @@ def rate(env: Any, seed: int, policy: Bot, bots: dict[str, Bot]) -> Played:
         if name != "random":
             known[name] = rating({"random": play(env, seed, bot, bots["random"])["score"]}, known)
     games = [play(env, seed, policy, bot, name) for name, bot in bots.items()]
-    return joined(games, rating({name: scores for game in games for name, scores in game.against.items()}, known))
+    return joined(games, rating({name: game["score"] for name, game in zip(bots, games, strict=True)}, known))
 
 
 def rating(scores: dict[str, NDArray[Any]], bots: dict[str, float]) -> float:

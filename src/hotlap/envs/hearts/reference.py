@@ -96,6 +96,7 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
 
     kernel = Path(__file__).with_name("kernel.h")
     bots = {"rules": play_by_rules}
+    metrics_by_seat = {"points": METRICS[1:]}
 
     def __init__(self, observation: str = "dense", render_mode: str | None = None, history: int = 0, **options: bool) -> None:
         self.observation, self.history = observation, history
