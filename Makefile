@@ -53,6 +53,7 @@ bench: setup
 	$(BIN)/python benchmarks/probe_cost.py
 	$(BIN)/python benchmarks/compare_truth.py
 	$(BIN)/python benchmarks/games.py
+	$(BIN)/python benchmarks/cage2.py
 	$(BIN)/python benchmarks/petri.py
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/ppo.py

@@ -9,9 +9,7 @@ from hotlap.envs.cage2.scenario import (
     BY_SUBNET,
     DECOYS,
     FOOTHOLD,
-    HOSTS,
     NAMES,
-    OP_SERVER,
     SUBNET_TARGET,
     BlueKind,
     RedKind,
@@ -94,10 +92,9 @@ def _host(game: Cage2, h: int) -> Line:
     decoys = " ".join(
         decoy.name + (f" x{count}" if count > 1 else "") for decoy, count in zip(DECOYS, host.decoys, strict=True) if count
     )
-    name = HOSTS[h].name + ("*" if h == OP_SERVER else "")
     return [
         ("> " if attacked else "  ", "bold red"),
-        (f"{name:<13}", "bold" if attacked else ""),
+        (f"{NAMES[h]:<13}", "bold" if attacked else ""),
         (f"{access[0]:<12}", access[1]),
         (f"{seen[0]:<10}", seen[1]),
         (f"{believed[0]:<15}", believed[1]),

@@ -1,8 +1,7 @@
-/* CAGE Challenge 2 in C: the rules of reference.py and the files it names, bit for bit. The scenario comes as tables (tables.py),
- * all other constants as macros.
+/* CAGE Challenge 2 in C: the rules of reference.py and the files it names, bit for bit. The scenario comes as tables, all other
+ * constants as macros (tables.py).
  *
- * Sets of hosts, ports and decoys are bit masks. In a step only one host can have connections, so the table that Blue sees is kept
- * as bytes and changed where something happened.
+ * Sets of hosts, ports and decoys are bit masks. The table that Blue sees is 52 bits of one number.
  */
 #include "red.h"
 #include "state.h"
@@ -22,9 +21,9 @@ FN void env_seed(Env *env, uint64_t seed) { rng_seed(&env->rng, seed); }
 FN void env_restart(Env *env, const Tables *tables) {
     for (int host = 0; host < HOSTS; host++) {
         clear_host(env, tables, host);
-        for (int i = 0; i < 4; i++) env->table[host][i] = 0;
         env->red_ports[host] = 0;
     }
+    env->table = 0;
     env->ot_running = env->ot_active = env->ot_has_process = 1;
     env->ot_known = 0;
     env->held = env->privileged = env->addresses = env->names = bit(FOOTHOLD);
@@ -32,7 +31,7 @@ FN void env_restart(Env *env, const Tables *tables) {
     env->subnets = (uint8_t)bit(USER);
     env->reached = env->scanned = env->exploited = env->escalated = env->mapped = env->seen_scanned = 0;
     env->swept = env->stage = 0;
-    env->user = env->enterprise = env->last_scan = env->active = env->target = NO_TARGET;
+    env->user = env->enterprise = env->last_scan = env->target = NO_TARGET;
     env->kind = RED_SLEEP;
     env->success = env->blue_success = SUCCESS_UNKNOWN;
     env->exploit = env->session = env->blue_host = env->blue_entries = env->events = 0;
@@ -48,6 +47,10 @@ FN void env_load(Env *env, const Tables *tables, const int32_t *start, int count
 }
 
 /* -- Blue -- */
+
+FN void believe(Env *env, int host, uint64_t level) {
+    env->table = (env->table & ~(PRIVILEGED_LEVEL << 4 * host)) | level << 4 * host;
+}
 
 FN void count_sessions(Env *env, int host) {
     const uint8_t *sessions = env->sessions[host];
@@ -65,7 +68,7 @@ FN void restore(Env *env, const Tables *tables, int host) {
         env->ot_running = env->ot_active = 1;
         env->ot_has_process = 0;
     }
-    env->table[host][2] = env->table[host][3] = 0;
+    believe(env, host, 0);
     env->restores++;
 }
 
@@ -85,7 +88,6 @@ FN int place_decoy(Env *env, const Tables *tables, int host, const uint8_t *deco
 /* Returns the host whose files Blue has found, or NO_TARGET. */
 FN int defend(Env *env, const Tables *tables, const uint8_t *command) {
     int kind = command[0], host = command[1], found = NO_TARGET;
-    uint8_t *believed = env->table[host] + 2;
     env->blue_success = kind == BLUE_SLEEP ? SUCCESS_UNKNOWN : SUCCESS_YES;
     env->blue_host = (uint8_t)host;
     env->blue_entries = 0;
@@ -94,10 +96,7 @@ FN int defend(Env *env, const Tables *tables, const uint8_t *command) {
     } else if (kind == BLUE_REMOVE) {
         env->sessions[host][SESSION_ALERTED] = 0;
         count_sessions(env, host);
-        if (believed[0] | believed[1]) {
-            believed[0] = 1;
-            believed[1] = 0;
-        }
+        if (env->table & PRIVILEGED_LEVEL << 4 * host) believe(env, host, UNKNOWN);
     } else if (kind == BLUE_DECOY) {
         env->blue_entries = (uint8_t)place_decoy(env, tables, host, command + 2);
         env->blue_success = env->blue_entries ? SUCCESS_YES : SUCCESS_NO;
@@ -110,28 +109,23 @@ FN int defend(Env *env, const Tables *tables, const uint8_t *command) {
 /* -- what Blue sees -- */
 
 FN void look(Env *env, const Events *events, int found) {
-    if (env->active != NO_TARGET) env->table[env->active][0] = env->table[env->active][1] = 0;
-    env->active = NO_TARGET;
+    env->table &= ~(EACH_HOST * (ACTIVE | EXPLOITED));
     if (events->count) { /* a decoy alone shows nothing */
         int decoy = env->blue_entries && env->blue_host == env->target, entries = events->count + decoy;
         int many = entries >= MANY && events->ports >= MANY;
         int exploited = !many && (events->alert || (entries >= MANY && events->ports == 1));
-        uint8_t *row = env->table[env->target];
         if (exploited) {
-            row[2] = 0;
-            row[3] = 1;
-        }
-        if (many || exploited || !decoy) {
-            row[0] = 1;
-            row[1] = (uint8_t)exploited;
-            env->active = env->target;
-            if (!exploited && (SCAN_INPUTS >> env->target & 1)) {
+            believe(env, env->target, USER_LEVEL);
+            env->table |= (ACTIVE | EXPLOITED) << 4 * env->target;
+        } else if (many || !decoy) {
+            env->table |= ACTIVE << 4 * env->target;
+            if (SCAN_INPUTS >> env->target & 1) {
                 env->seen_scanned |= bit(env->target);
                 env->last_scan = env->target;
             }
         }
     }
-    if (found != NO_TARGET) env->table[found][2] = env->table[found][3] = 1;
+    if (found != NO_TARGET) believe(env, found, PRIVILEGED_LEVEL);
 }
 
 FN void env_step(Env *env, const Tables *tables, const Action *actions, Step *step) {
@@ -163,7 +157,7 @@ FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     *obs++ = env->session;
     *obs++ = b_line && env->steps ? env->stage : UNUSED;
     for (int h = 0; h < HOSTS; h++) *obs++ = (h == env->blue_host) * env->blue_entries + (h == env->target) * env->events;
-    for (int i = 0; i < 4 * HOSTS; i++) *obs++ = env->table[i / 4][i % 4];
+    for (int i = 0; i < 4 * HOSTS; i++) *obs++ = (Obs)(env->table >> i & 1);
     for (int h = 0; h < HOSTS; h++) *obs++ = (env->held >> h & 1) + (env->privileged >> h & 1);
     for (int i = 0; i < 4 * HOSTS; i++) *obs++ = env->sessions[i / 4][i % 4];
     for (int h = 0; h < HOSTS; h++) *obs++ = (env->shell_files >> h & 1) | (env->escalation_files >> h & 1) << 1;
@@ -187,11 +181,23 @@ FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     *obs++ = meander && env->kind == RED_EXPLOIT ? env->target : UNUSED;
 }
 #else
+/* Eight bits become bytes: each byte is given its bit alone, and then made 0 or 1. */
+FN uint64_t spread(uint64_t bits) {
+    return (((bits * EACH_BYTE & 0x8040201008040201ULL) + EACH_BYTE * 0x7F) >> 7) & EACH_BYTE;
+}
+
 FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     (void)tables, (void)agent;
-    memcpy(obs, env->table, sizeof env->table);
+    const uint64_t table = env->table; /* which writing bytes could change, for all that a compiler knows */
+    uint64_t bytes;
+    for (int i = 0; i + 8 <= 4 * HOSTS; i += 8) {
+        bytes = spread(table >> i & 255);
+        memcpy(obs + i, &bytes, 8);
+    }
+    bytes = spread(table >> (4 * HOSTS - 4)); /* 13 hosts: one is left */
+    memcpy(obs + 4 * HOSTS - 4, &bytes, 4);
 #if SHOW_SCANS
-    for (int h = 0, i = sizeof env->table; h < HOSTS; h++)
+    for (int h = 0, i = 4 * HOSTS; h < HOSTS; h++)
         if (SCAN_INPUTS >> h & 1) obs[i++] = (uint8_t)(h == env->last_scan ? 2 : env->seen_scanned >> h & 1);
 #endif
 }

@@ -13,9 +13,10 @@ FN void decide_b_line(Env *env, const Tables *tables) {
         stage += stage < STAGES - 1;
     else
         stage = script[stage].fallback;
-    if (stage == ATTACK_OP_SERVER && !(env->reached & bit(stage)) && !(env->red_ports[OP_SERVER] & SCANNED)) stage = CHOOSE_USER;
+    int blind = !(env->red_ports[OP_SERVER] & SCANNED);
+    if (stage == ATTACK_OP_SERVER && blind && !(env->reached & bit(stage))) stage = CHOOSE_USER;
     if (stage == CHOOSE_USER && env->user == NO_TARGET) env->user = (int8_t)choose_host(env, tables, USERS);
-    if (stage == CHOOSE_ENTERPRISE) env->enterprise = (int8_t)lowest(host_at(tables, env->user)->learnt);
+    if (stage == CHOOSE_ENTERPRISE) env->enterprise = (int8_t)lowest(host_at(tables, env->user)->learnt); /* itself is higher */
     env->reached |= bit(stage);
     env->stage = (uint8_t)stage;
     env->kind = (uint8_t)script[stage].kind;
@@ -132,7 +133,8 @@ FN int escalate(Env *env, const Tables *tables, int host) {
         env->escalation_files |= bit(host);
     }
     env->addresses |= host_at(tables, host)->learnt;
-    env->subnets |= (uint8_t)bit(bit(host) & ENTERPRISE_HOSTS ? ENTERPRISE : bit(host) & OPERATIONAL_HOSTS ? OPERATIONAL : USER);
+    int operational = (OPERATIONAL_HOSTS >> host & 1) != 0;
+    env->subnets |= (uint8_t)bit(ENTERPRISE_HOSTS >> host & 1 ? ENTERPRISE : operational ? OPERATIONAL : USER);
     env->ot_known |= host == OP_SERVER;
     return 1;
 }

@@ -6,7 +6,7 @@
 
 typedef struct {
     Rng rng;
-    uint8_t table[HOSTS][4];    /* what Blue sees: activity and compromise, two bits each */
+    uint64_t table;             /* what Blue sees, four bits for each host: see the masks */
     uint8_t sessions[HOSTS][4]; /* of Red, by kind */
     uint8_t decoys[HOSTS][DECOYS];
     uint16_t ports[HOSTS];     /* listening */
@@ -22,12 +22,21 @@ typedef struct {
     uint8_t subnets, swept;
     uint8_t agent, stage;
     int8_t user, enterprise; /* that B_line has chosen, or NO_TARGET */
-    int8_t last_scan, active; /* the scan input that is 2; the host with activity; or NO_TARGET */
-    int8_t target;            /* of Red's last attack */
+    int8_t last_scan;        /* the scan input that is 2, or NO_TARGET */
+    int8_t target;           /* of Red's last attack */
     uint8_t kind, success, exploit, detected, session;
     uint8_t blue_success, blue_host, blue_entries, events; /* entries of Blue's decoy, and connections on `target` */
     uint8_t steps, down, restores;
 } Env;
+
+/* Bits of a host in the table of Blue. */
+#define ACTIVE 1ULL
+#define EXPLOITED 2ULL
+#define UNKNOWN 4ULL
+#define USER_LEVEL 8ULL
+#define PRIVILEGED_LEVEL 12ULL
+#define EACH_HOST 0x1111111111111ULL
+#define EACH_BYTE 0x0101010101010101ULL
 
 /* Rows of tables. */
 typedef struct {
