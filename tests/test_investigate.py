@@ -85,6 +85,7 @@ def left_behind(folder):
     return running
 
 
+@pytest.mark.truth
 def test_from_the_path_to_a_proven_patch(folder):
     done = hotlap(folder, "investigate", "train.py", "--budget", "30s", "--seeds", "1", "--apply", "--json")
     doc = json.loads(done.stdout)

@@ -51,7 +51,7 @@ def series(draw):
     return np.concatenate(parts).tolist()
 
 
-@settings(max_examples=3_000, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(series())
 def test_the_same_decisions_as_numpy(values):
     assert warmup.change_point(values) == numpy_change_point(values)
