@@ -132,7 +132,7 @@ def test_profile_of_the_bare_environment(tmp_path):
     arguments = ["profile", "snake", "--env-only", "--no-turbo", "--num-envs", "8", "--iterations", "3", "--json"]
     doc = json.loads(run_cli(*arguments, cwd=tmp_path).stdout)
     assert doc["env_only"] is True
-    assert doc["stages"].keys() == {"collect", "collect/env_step", "unattributed"}
+    assert doc["stages"].keys() == {"collect", "collect/env_step", "collect/env_step/env_reset", "unattributed"}
     assert doc["config"]["turbo"] is False
     assert doc["throughput"]["updates_per_s"] == 0
     assert doc["counts"]["episodes"] > 0
@@ -249,8 +249,8 @@ def test_help_has_an_example(arguments, tmp_path):
             "unknown verb 'trian' (did you mean 'train'?); verbs: systems, train, profile, compare, sweep, gate, diagnose, "
             "investigate, report, replay, play",
         ),
-        (["train", "snak"], "unknown target 'snak' (did you mean 'snake'?); targets: snake"),
-        (["train"], "name a target first: hotlap train TARGET; targets: snake"),
+        (["train", "snak"], "unknown target 'snak' (did you mean 'snake'?); targets: hearts"),
+        (["train"], "name a target first: hotlap train TARGET; targets: hearts"),
         (["profile", "snake", "--bogus", "3"], "Unrecognized options: --bogus, 3 (hotlap profile --help lists the flags)"),
         (
             ["profile", "snake", "--iterations", "ten"],
