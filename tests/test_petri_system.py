@@ -102,3 +102,9 @@ def test_the_shortest_schedule_is_one_of_the_environment():
     actions, _ = petri_optimum.bounded(3)
     made = schedule(cluster_tool(3), actions)
     assert made.finished and not made.scrapped and made.makespan == 865
+
+
+@pytest.mark.exact
+def test_the_shortest_schedules_that_goals_are_measured_by():
+    assert petri_optimum.exhaustive(3) == 865
+    assert len(petri_optimum.bounded(4)[0]) * petri_optimum.MOVE == 945
