@@ -295,7 +295,7 @@ def test_a_given_net_stays_until_another_is_given():
     ("options", "message"),
     [
         ({"wafers": 0}, "wafers must be a whole number from 1 to 1,000, not 0"),
-        ({"wafers": 3, "net": cluster_tool(2)}, "wafers belong to the cluster tool"),
+        ({"wafers": 3, "net": cluster_tool(2)}, "cluster tool\\) and net name different nets"),
         ({"features": "all"}, "unknown features 'all'; choose one of tokens, places"),
         ({"net": 3}, "net must be a Net or the path of a PNML file, not int"),
         ({"net": "none.pnml"}, "cannot read 'none.pnml'"),

@@ -9,6 +9,7 @@ from torch import nn
 
 from hotlap.core.clock import StageClock
 from hotlap.envs.petri.cluster import cluster_tool
+from hotlap.envs.petri.pnml import write_pnml
 from hotlap.envs.petri.schedule import schedule
 from hotlap.systems import load
 from hotlap.train import ppo
@@ -37,7 +38,7 @@ def test_the_networks_of_the_report(preset):
 def test_the_recipe_of_the_report():
     seed = load("petri").preset("seed")
     assert seed.num_envs * seed.horizon == 640 and (seed.epochs, seed.batch_size) == (10, 64)
-    assert not seed.turbo and not seed.anneal and seed.wafers == 12 and seed.features == "tokens"
+    assert not seed.turbo and not seed.anneal and seed.wafers is None and seed.features == "tokens"
     assert (seed.learning_rate, seed.gamma, seed.gae_lambda, seed.clip) == (1e-4, 0.99, 0.95, 0.2)
     assert (seed.entropy, seed.entropy_end, seed.grad_clip) == (0.02, 0.01, 1.0)
 
@@ -82,6 +83,17 @@ def test_evaluation_says_how_many_finish_and_how_long_they_take(tmp_path):
     assert low < metrics["makespan"]["mean"] < high  # episodes differ, as actions are drawn
     shown = " ".join(run_cli("report", "latest", cwd=tmp_path).stdout.split())
     assert "makespan" in shown and "finished" in shown and "actions drawn from the policy, 8 episodes" in shown
+
+
+def test_any_net_of_a_file(tmp_path):
+    write_pnml(cluster_tool(2), tmp_path / "two.pnml")
+    flags = [*TINY, "--num-envs", "2", "--horizon", "8", "--batch-size", "16", "--total-steps", "32"]
+    flags += ["--evaluation-episodes", "2"]
+    run_cli("train", "petri", *flags, "--pnml", "two.pnml", cwd=tmp_path)
+    wrong = run_cli("train", "petri", *flags, "--pnml", "three.pnml", cwd=tmp_path, code=2).stderr
+    assert "three.pnml" in wrong and len(wrong.strip().splitlines()) == 1
+    wrong = run_cli("train", "petri", *flags, "--pnml", "two.pnml", "--wafers", "2", cwd=tmp_path, code=2).stderr
+    assert "wafers (of the cluster tool) and pnml name different nets" in wrong
 
 
 def test_sampling_needs_a_policy(tmp_path):

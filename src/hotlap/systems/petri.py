@@ -8,8 +8,10 @@ from hotlap.train.system import Recipe, RLSystem
 
 @dataclass(frozen=True)
 class Config(PPOConfig):
-    wafers: int = 12
-    """Wafers of the cluster tool."""
+    wafers: int | None = None
+    """Wafers of the cluster tool; 12 if not given."""
+    pnml: str | None = None
+    """A PNML file with another net."""
     features: str = "tokens"
     """What is observed: tokens (each wafer) or places (each place)."""
     stop_when_dead: bool = False
@@ -69,6 +71,6 @@ SYSTEM = RLSystem(
         }
     },
     game="petri",
-    options=("wafers", "features", "stop_when_dead"),
+    options=("wafers", "pnml", "features", "stop_when_dead"),
     score="finished",
 )

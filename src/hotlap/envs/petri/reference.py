@@ -35,8 +35,9 @@ METRICS = ("makespan", "done", "finished", "scrapped")
 class PetriNet(gymnasium.Env[NDArray[np.float32], int]):
     """A timed Petri net with identified tokens; by default the cluster tool with `wafers` wafers (cluster.py).
 
-    **Net**: `net` is a Net (net.py) or the path of a PNML file (pnml.py). `reset(options={"net": ...})` gives an environment
-    another net, no larger than `max_places`, `max_transitions`, `max_tokens` and `max_arcs` (by default those of `net`).
+    **Net**: `net` is a Net (net.py) or the path of a PNML file (pnml.py); `pnml` is such a path too. A reset with
+    `options={"net": ...}` gives an environment another net, no larger than `max_places`, `max_transitions`, `max_tokens` and
+    `max_arcs` (by default those of `net`).
 
     **Actions**: one for each transition, and WAIT, the last. A transition may fire if the marking allows it (marking.py), no
     more than `token_limit` identified tokens exist afterwards, and the tokens that it takes, the first of each input place,
@@ -72,6 +73,7 @@ class PetriNet(gymnasium.Env[NDArray[np.float32], int]):
         wafers: int | None = None,
         guards: bool = True,
         net: Net | str | Path | None = None,
+        pnml: str | None = None,
         features: str = "tokens",
         rewards: Rewards | Mapping[str, Any] | None = None,
         max_time: int = 50_000,
@@ -82,8 +84,10 @@ class PetriNet(gymnasium.Env[NDArray[np.float32], int]):
         max_arcs: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        if net is not None and wafers is not None:
-            raise ValueError("petri: wafers belong to the cluster tool; give wafers or net")
+        given = {"wafers (of the cluster tool)": wafers, "net": net, "pnml": pnml}
+        if len(ways := [name for name, value in given.items() if value is not None]) > 1:
+            raise ValueError(f"petri: {' and '.join(ways)} name different nets; give one of them")
+        net = pnml if net is None else net
         if features not in FEATURES:
             raise ValueError(f"petri: unknown features {features!r}; choose one of {', '.join(FEATURES)}")
         _whole("max_time", max_time, 1, 10**8)
