@@ -11,20 +11,23 @@ trick a card fell is left out. What a player would keep in mind is there: who is
 | 416 | 3 x 52 | cards that each other seat was passed by it and has not played |
 | 572 | 52 | the card that takes the trick, so far |
 | 624 | 3 x 4 | suits that each other seat did not follow |
-| 636 | 4 x 26 | points of each seat, as a thermometer from 0 to 26 |
+| 636 | 4 x 26 | points of each seat from 1 to 26, one-hot |
 | 740 | 13 | number of the trick, one-hot; none while cards are passed |
 | 753 | 4 | cards on the table, one-hot; none while cards are passed |
 | 757 | 4 | suit led, one-hot |
 | 761 | 1 | hearts are broken |
 | 762 | 4 | pass direction, one-hot |
 | 766 | 3 | while cards are passed: how many it has chosen, one-hot |
+| 769 | 52 | cards in its hand that would hold the trick now |
+| 821 | 52 | cards in its hand above which the others have none of the suit |
+| 873 | 4 x 13 | how many cards of each suit the others have, from 1 to 13, one-hot |
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hotlap.envs.hearts.cards import NUM_CARDS, NUM_SUITS, suit_of
+from hotlap.envs.hearts.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS, suit_of
 from hotlap.envs.hearts.rules import ALL_POINTS, CARDS_PASSED, NUM_SEATS, NUM_TRICKS
 
 if TYPE_CHECKING:
@@ -45,10 +48,13 @@ SUIT = TURN + NUM_SEATS
 BROKEN = SUIT + NUM_SUITS
 DIRECTION = BROKEN + 1
 PASSING = DIRECTION + NUM_SEATS
-SIZE = PASSING + CARDS_PASSED
+HOLDS = PASSING + CARDS_PASSED
+HIGHEST = HOLDS + NUM_CARDS
+OUT = HIGHEST + NUM_CARDS
+SIZE = OUT + NUM_CARDS
 
-# Hand and cards played; on the table, given, the best; voids; points after the moon; five facts about the trick.
-MOST_ONES = NUM_CARDS + OTHERS + CARDS_PASSED + 1 + OTHERS * NUM_SUITS + OTHERS * ALL_POINTS + 5
+# Hand and cards played; on the table, given, the best; voids; points; five facts about the trick; what the hand can do; suits.
+MOST_ONES = NUM_CARDS + OTHERS + CARDS_PASSED + 1 + OTHERS * NUM_SUITS + NUM_SEATS + 5 + 2 * NUM_TRICKS + NUM_SUITS
 
 CONSTANTS = {  # for the kernel
     "REL_HAND": HAND,
@@ -64,6 +70,9 @@ CONSTANTS = {  # for the kernel
     "REL_BROKEN": BROKEN,
     "REL_DIRECTION": DIRECTION,
     "REL_PASSING": PASSING,
+    "REL_HOLDS": HOLDS,
+    "REL_HIGHEST": HIGHEST,
+    "REL_OUT": OUT,
 }
 
 
@@ -79,22 +88,34 @@ def ones_of(game: Hearts) -> list[int]:
             if one is trick:
                 ones.append(TABLE + (seat - 1) * NUM_CARDS + card)
     ones += _given(game)
-    if trick is not None:
-        best = trick.cards[(trick.winner - trick.leader) % NUM_SEATS]
+    best = None if trick is None else trick.cards[(trick.winner - trick.leader) % NUM_SEATS]
+    if best is not None:
         ones += [BEST + best, SUIT + suit_of(best)]
     for seat, suit in game.voids:
         if seat != me:
             ones.append(VOID + ((seat - me) % NUM_SEATS - 1) * NUM_SUITS + suit)
     for seat, points in enumerate(game.points):
-        begin = POINTS + (seat - me) % NUM_SEATS * ALL_POINTS
-        ones += range(begin, begin + max(0, points))
+        ones += [POINTS + (seat - me) % NUM_SEATS * ALL_POINTS + points - 1] * (points > 0)
     if game.passing:
         ones.append(PASSING + len(game.passed[me]))
     elif not game.over:
         played = sum(len(one.cards) for one in game.tricks)
         ones += [TRICK + played // NUM_SEATS, TURN + played % NUM_SEATS]
     ones += [BROKEN] * game.hearts_broken
-    return [*ones, DIRECTION + game.pass_direction]
+    return [*ones, DIRECTION + game.pass_direction, *_strength(game, best)]
+
+
+def _strength(game: Hearts, best: int | None) -> list[int]:
+    """What the cards of the hand can do, and what is out against them."""
+    hand = game.hands[game.seat]
+    played = {card for trick in game.tricks for card in trick.cards}
+    out = [card for card in range(NUM_CARDS) if card not in hand and card not in played]
+    ones = [HOLDS + card for card in hand if best is not None and suit_of(card) == suit_of(best) and card > best]
+    for suit in range(NUM_SUITS):
+        others = [card for card in out if suit_of(card) == suit]
+        ones += [HIGHEST + card for card in hand if suit_of(card) == suit and card > max(others, default=-1)]
+        ones += [OUT + suit * NUM_RANKS + len(others) - 1] * (len(others) > 0)
+    return ones
 
 
 def _given(game: Hearts) -> list[int]:

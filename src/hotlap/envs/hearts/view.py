@@ -89,7 +89,7 @@ def _read_relative(obs: NDArray[Any]) -> View:
         best=np.where(best.any(1), best.argmax(1), UNKNOWN),
         holder=1 + (table & best[:, None]).any(2).argmax(1),
         first_trick=played.sum(1) < NUM_SEATS,
-        points=section(relative.POINTS, NUM_SEATS, ALL_POINTS).sum(2),
+        points=section(relative.POINTS, NUM_SEATS, ALL_POINTS) @ np.arange(1, ALL_POINTS + 1),
         seat=np.zeros(batch, np.int64),
     )
 
