@@ -32,14 +32,16 @@ def compare_nets(
     input_shape: tuple[int, ...] | None = None,
     make_input: Callable[[int], Any] | None = None,
     rounds: int = ROUNDS,
+    inputs: Mapping[str, Any] | None = None,
 ) -> NetComparison:
-    """Time networks against each other. The input is random numbers of `input_shape`, or what `make_input(batch)` gives."""
+    """Time networks against each other. The input is random numbers of `input_shape`, or what `make_input(batch)` gives; or
+    each network has `inputs` of its own."""
     if not nets:
         raise ValueError("compare_nets needs at least one network")
     if batch < 1 or rounds < 2:
         raise ValueError("batch must be at least 1 and rounds at least 2")
     nets = {name: copy.deepcopy(net) for name, net in nets.items()}  # timing leaves gradients and statistics behind
-    inputs = {name: _input(net, batch, input_shape, make_input) for name, net in nets.items()}
+    inputs = inputs or {name: _input(net, batch, input_shape, make_input) for name, net in nets.items()}
     passes = {(name, way): _pass(net, inputs[name], way) for name, net in nets.items() for way in ("act", "forward", "both")}
     samples: dict[tuple[str, str], list[float]] = {key: [] for key in passes}
     repeats = {key: max(1, round(BLOCK / _seconds(run, 3))) for key, run in passes.items()}
@@ -61,6 +63,18 @@ def _input(net: nn.Module, batch: int, shape: tuple[int, ...] | None, make: Call
             raise ValueError("give input_shape=(...) or make_input=...: the network does not say what it takes")
         shape = (first.in_features,)
     return torch.randn(batch, *shape, device=device, generator=torch.Generator(device).manual_seed(0))
+
+
+def observations_at_random(env: Any, steps: int = 20) -> Tensor:
+    """What environments show after some steps at random."""
+    obs, info = env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    env.action_space.seed(0)
+    for _ in range(steps):
+        mask = info.get("action_mask")
+        action = env.action_space.sample() if mask is None else (rng.random(mask.shape) * mask).argmax(1)
+        obs, _, _, _, info = env.step(action)
+    return torch.from_numpy(np.array(obs))
 
 
 def _pass(net: nn.Module, inputs: Any, way: str) -> Callable[[], None]:

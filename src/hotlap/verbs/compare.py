@@ -100,21 +100,19 @@ def _nets(variants: Sequence[Variant], knobs: Sequence[str]) -> NetComparison | 
         return None
     import torch
 
-    from hotlap.experiment.networks import compare_nets
+    from hotlap.experiment.networks import compare_nets, observations_at_random
     from hotlap.systems import configs
 
     system = configs.system(targets[0].name, targets[0].algorithm)
-    nets, config = {}, system.preset()
+    nets, inputs, config = {}, {}, system.preset()
     for variant in variants:
         assert isinstance(variant.target, System)
         config = configs.config_from(system, variant.target.config)
         with closing(system.make_env(config, 1)) as env:
-            nets[variant.name] = system.trainer.make_net(config, env.env_spec, system.net_makers()).to(config.device)
             spec = env.env_spec
+            nets[variant.name] = system.trainer.make_net(config, spec, system.net_makers()).to(config.device)
+        if spec.obs_size:  # what networks of sparse rows compute depends on the rows
+            with closing(system.make_env(replace(config, workers=0), config.batch_size)) as env:
+                inputs[variant.name] = observations_at_random(env).to(config.device)
     torch.set_num_threads(config.torch_threads)
-
-    def indices(batch: int) -> torch.Tensor:
-        return torch.randint(0, spec.obs_size, (batch, *spec.obs_shape), device=config.device)
-
-    make_input = indices if spec.obs_size else None
-    return compare_nets(nets, batch=config.batch_size, input_shape=spec.obs_shape, make_input=make_input)
+    return compare_nets(nets, batch=config.batch_size, input_shape=spec.obs_shape, inputs=inputs)
