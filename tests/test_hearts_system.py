@@ -12,7 +12,7 @@ from torch import nn
 import hotlap
 from hotlap.core.clock import StageClock
 from hotlap.envs.hearts import information
-from hotlap.systems import hearts, load
+from hotlap.systems import hearts, hearts_net, load
 from hotlap.train import ppo, sparse
 from hotlap.train.gradients import ByAutograd
 from hotlap.train.sparse import SparseLinear
@@ -148,6 +148,14 @@ def test_dropout_is_for_learning_alone():
     assert not state.net.training
     state.net.train()
     assert not torch.equal(state.net(rows)[0], state.net(rows)[0])
+
+
+def test_dropout_keeps_nine_of_ten_and_the_mean():
+    torch.manual_seed(0)
+    x = hearts_net.Dropout(0.1).train()(torch.ones(1_001, 101))
+    assert (x == 0).float().mean() == pytest.approx(0.1, abs=0.005)
+    assert x.mean() == pytest.approx(1.0, abs=0.005)
+    assert x.unique().tolist() == pytest.approx([0, 1 / 0.9])
 
 
 # -- the system --

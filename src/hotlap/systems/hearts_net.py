@@ -26,6 +26,17 @@ PLAYER = 16  # numbers that stand for a seat
 DROPOUT = 0.1
 
 
+class Dropout(nn.Dropout):
+    """From 16 random bits for each number: on a CPU torch takes longer to draw a number's fate than to compute the number."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return x
+        bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
+        kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= round(2**16 * self.p) - 2**15
+        return x * kept.to(x.dtype).mul_(1 / (1 - self.p))
+
+
 class InputProjection(nn.Module):
     """A linear layer of an observation and the numbers of the seat, the same for every position: [B, positions, width]."""
 
@@ -58,7 +69,7 @@ class Attend(nn.Module):
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, nn.Dropout(DROPOUT)
+        self.heads, self.dropout = heads, Dropout(DROPOUT)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, missing: Tensor) -> Tensor:
         """`missing` is -inf where there is nothing to attend to, else 0: [B, 1, 1, positions]."""
@@ -90,11 +101,11 @@ class EncoderLayer(nn.Module):
         self.attention = SelfAttention(width, heads)
         self.first_norm, self.second_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.widen, self.narrow = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
-        self.dropout = nn.Dropout(DROPOUT)
+        self.dropout = Dropout(DROPOUT)
 
     def forward(self, x: Tensor, missing: Tensor) -> Tensor:
         x = self.first_norm(x + self.dropout(self.attention(x, missing)))
-        hidden = self.dropout(self.widen(x).relu_())
+        hidden = self.dropout(self.widen(x).relu())
         return self.second_norm(x + self.dropout(self.narrow(hidden)))  # type: ignore[no-any-return]
 
 
@@ -134,7 +145,7 @@ class AttentionPolicy(Policy):
         self.memory = None
         self.player = nn.Embedding(NUM_SEATS, PLAYER)
         self.input_projection = InputProjection(width)
-        self.positions = Positions(width, HISTORY)
+        self.positional_encoding = Positions(width, HISTORY)
         self.encoder = Encoder(width, heads, layers)  # type: ignore[assignment]
         self.pooling = Pooling(width, heads)
         self.norm = nn.LayerNorm(width)
@@ -147,7 +158,7 @@ class AttentionPolicy(Policy):
         seat = obs.gather(1, obs[:, :1].long())[:, 0].int() - HISTORY * SIZE  # the last one of each row
         missing = torch.arange(HISTORY, device=obs.device) < obs[:, 1:2] // SIZE  # before the first observation
         mask = torch.zeros(missing.shape, device=obs.device).masked_fill_(missing, -torch.inf)[:, None, None]
-        x = self.positions(self.input_projection(obs, self.player(seat)))
+        x = self.positional_encoding(self.input_projection(obs, self.player(seat)))
         x = self.norm(self.pooling(self.encoder(x, mask), mask))
         return self.policy_head(x).float(), self.value_head(x)[:, 0].float(), ()
 

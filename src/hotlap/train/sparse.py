@@ -106,7 +106,8 @@ def _call(function: Any, rows: Tensor, period: int, positions: int, given: Tenso
 
 
 def _library(rows: Tensor, weight: Tensor) -> Any:
-    return None if weight.is_cuda or weight.dtype != torch.float32 else _native(_INDEX[rows.dtype])
+    fits = rows.dtype in _INDEX and weight.dtype == torch.float32 and not weight.is_cuda
+    return _native(_INDEX[rows.dtype]) if fits else None
 
 
 @cache
