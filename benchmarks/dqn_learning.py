@@ -1,14 +1,16 @@
 """Does hotlap's DQN learn as well as Stable-Baselines3's with the same recipe? Mean return of 100 greedy episodes per seed.
 
-    python benchmarks/dqn_learning.py [TASK ...]
+    python benchmarks/dqn_learning.py [TASK ...] [--processes N]
 
 LunarLander needs box2d (pip install box2d).
 """
 
+import argparse
 import json
-import sys
+import multiprocessing
 import time
 from collections import deque
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,20 +113,28 @@ def theirs(task: str, config: dqn.Config) -> dict[str, Any]:
     return {"return": float(played), "seconds": seconds, "updates": model._n_updates, "curve": curve}  # type: ignore[arg-type]
 
 
-def main() -> None:
+def train(task: str, name: str, seed: int) -> dict[str, Any]:
     torch.set_num_threads(1)
+    err.print(f"{task}: {name}, seed {seed}")
+    return {"hotlap": ours, "SB3": theirs}[name](task, replace(TASKS[task][1], seed=seed))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tasks", nargs="*", default=list(TASKS))
+    parser.add_argument("--processes", type=int, default=1, help="seeds trained at once; their seconds are hints then")
+    arguments = parser.parse_args()
     path = RESULTS / "dqn_learning.json"
-    for task in sys.argv[1:] or TASKS:
-        seeds, config = TASKS[task]
-        for name, train in {"hotlap": ours, "SB3": theirs}.items():
-            runs = []
-            for seed in range(seeds):
-                err.print(f"{task}: {name}, seed {seed}")
-                runs.append(train(task, replace(config, seed=seed)))
+    pairs = [(task, name) for task in arguments.tasks for name in ("hotlap", "SB3")]
+    with ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("spawn")) as pool:
+        jobs = {pair: [pool.submit(train, *pair, seed) for seed in range(TASKS[pair[0]][0])] for pair in pairs}
+        for (task, name), futures in jobs.items():
+            runs = [future.result() for future in futures]
             result = {
                 "returns": [run["return"] for run in runs],
                 "seconds": [run["seconds"] for run in runs],
                 "updates": [run["updates"] for run in runs],
+                "processes": arguments.processes,
                 CURVES: [run["curve"] for run in runs],
             }
             mean = sum(run["seconds"] for run in runs) / len(runs)
