@@ -55,6 +55,7 @@ bench: setup
 	$(BIN)/python benchmarks/games.py
 	$(BIN)/python benchmarks/cage2.py
 	$(BIN)/python benchmarks/petri.py
+	$(BIN)/python benchmarks/petri_learning.py
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/ppo.py
 	$(BIN)/python benchmarks/ppo_native.py

@@ -99,11 +99,15 @@ def main() -> int:
             err.print(f"{wafers} wafers, seed {seed}: {run['seconds']:.0f} s of training; goals {'met' if good else 'NOT met'}")
             for name in ("before, sampled", "greedy", "sampled"):
                 err.print(f"  {name}: {_described(run[name])}")
+            keep(results)
+    return 1 if missed else 0
+
+
+def keep(results: dict[str, Any]) -> None:
     document: dict[str, Any] = {"schema": "hotlap.benchmark/1", "command": "python benchmarks/petri_learning.py"}
     document |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.describe()}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "petri_learning.json").write_text(json.dumps({**document, "results": results}, indent=1) + "\n")
-    return 1 if missed else 0
 
 
 def _described(play: dict[str, Any]) -> str:
