@@ -54,6 +54,8 @@ bench: setup
 	$(BIN)/python benchmarks/compare_truth.py
 	$(BIN)/python benchmarks/games.py
 	$(BIN)/python benchmarks/cage2.py
+	$(BIN)/python benchmarks/hearts.py
+	$(BIN)/python benchmarks/hearts_update.py
 	$(BIN)/python benchmarks/petri.py
 	$(BIN)/python benchmarks/petri_learning.py
 	$(BIN)/python benchmarks/workers.py

@@ -51,7 +51,7 @@ SEED_OPTIMIZED = replace(SEED, num_envs=8, workers=4, horizon=750, epochs=6, bat
 FAST = Config(
     num_envs=512,
     turbo=True,
-    total_steps=24_000_000,
+    total_steps=36_000_000,
     horizon=64,
     epochs=2,
     batch_size=2048,
