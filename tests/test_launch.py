@@ -237,10 +237,11 @@ def marked(mark: str) -> list[int]:
 
 
 def wait_for(condition, seconds):
+    """Whether this was true at some time; it may be so for a moment only, such as while a process forks."""
     deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
+    while not (met := condition()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return condition()
+    return met
 
 
 @pytest.mark.skipif(not linux.IS_LINUX, reason="elsewhere only the process group is killed")
@@ -283,7 +284,12 @@ def test_nothing_outlives_hotlap(tmp_path, mode, kind, number):
 
     try:
         under_way = wait_for(is_under_way, 60) and process.poll() is None
-        assert under_way, (log.read_text(), [path.read_text() for path in (tmp_path / "run").glob("*.*")])
+        assert under_way, (
+            process.poll(),
+            marked(mark),
+            log.read_text(),
+            [path.read_text() for path in (tmp_path / "run").glob("*.*")],
+        )
     finally:
         process.send_signal(number)
         process.wait()
