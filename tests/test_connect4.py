@@ -136,7 +136,7 @@ def test_number_of_positions():
 
 @pytest.mark.exact
 def test_number_of_positions_exactly():
-    assert positions(8) == KNOWN_POSITIONS
+    assert positions(7) == KNOWN_POSITIONS[:8]
 
 
 def random_games(seed, games):
@@ -170,7 +170,7 @@ def test_winners_by_another_method():
 
 @pytest.mark.exact
 def test_winners_by_another_method_at_length():
-    assert min(list(compare_with_slow_winner(1500).values())[:2]) > 500
+    assert min(list(compare_with_slow_winner(600).values())[:2]) > 200
 
 
 def compare_with_pettingzoo(games):
@@ -199,7 +199,7 @@ def test_same_games_as_pettingzoo():
 @pytest.mark.exact
 def test_same_games_as_pettingzoo_at_length():
     pytest.importorskip("pettingzoo.classic.connect_four_v3")
-    compare_with_pettingzoo(300)
+    compare_with_pettingzoo(100)
 
 
 def test_gymnasium_accepts_the_reference():
@@ -290,8 +290,8 @@ def test_kernel_equals_reference():
 
 @pytest.mark.exact
 def test_kernel_equals_reference_at_length():
-    games, draws = compare_with_reference(num_envs=50, threads=2, steps=3000)
-    assert games > 5000
+    games, draws = compare_with_reference(num_envs=50, threads=2, steps=1000)
+    assert games > 1500
     assert draws > 0
 
 

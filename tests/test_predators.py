@@ -224,7 +224,7 @@ def test_kernel_equals_reference(case):
 @pytest.mark.parametrize("case", CASES)
 def test_kernel_equals_reference_at_length(case):
     num_envs, threads, steps, options = case
-    ends = compare_with_reference(num_envs * 4, threads, steps * 6, 7, **options)
+    ends = compare_with_reference(num_envs * 2, threads, steps * 6, 7, **options)
     assert max(end["caught"] for end in ends) > 1
     assert options.get("map") == CROWDED or min(end["length"] for end in ends) == 30  # some starve without a catch
 
