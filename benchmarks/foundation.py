@@ -14,7 +14,7 @@ from side_by_side import interleave, pin_to_one_core, save, speedup
 import hotlap
 from hotlap.core import stages
 from hotlap.core.clock import StageClock
-from hotlap.train.replay import Replay
+from hotlap.train.replay import Replay, VectorStep
 
 KERNEL_GOAL, REPLAY_GOAL = 300, 50
 ENVS = 4_096
@@ -59,7 +59,7 @@ def replay(num_envs: int = 256) -> dict[str, object]:
 
     def batched() -> int:
         for _ in range(100):
-            buffer.add(obs, action, reward, next_obs, done, done)
+            buffer.add(VectorStep(obs, action, reward, next_obs, done, done))
         return 100 * num_envs
 
     samples = interleave({"loop": loop, "batched": batched}, rounds=30)

@@ -18,7 +18,7 @@ from hotlap.train.encoders import Flatten, GridEncoder
 from hotlap.train.flat import Adam, flatten
 from hotlap.train.nets import QNETS, QNet, mlp_qnet
 from hotlap.train.priorities import CompiledSumTree, SumTree
-from hotlap.train.replay import Batch, CompiledReplay, Replay
+from hotlap.train.replay import Batch, CompiledReplay, Replay, VectorStep
 
 OFF = StageClock(enabled=False)
 
@@ -62,7 +62,7 @@ def test_n_step_replay_equals_a_slow_walk(kind, num_envs, n, count, seed):
     replay = kind(rows * num_envs, num_envs, (3,), torch.float32, gamma=0.9, n_step=n, choices=3)
     steps = list(stream(num_envs, count, seed))
     for step in steps:
-        replay.add(*step)
+        replay.add(VectorStep(*step))
     assert len(replay) == min(count, rows) * num_envs
     for i in range(len(replay)):
         e, t, _ = (int(v) for v in replay.obs[i])
@@ -79,7 +79,7 @@ def test_n_step_replay_equals_a_slow_walk(kind, num_envs, n, count, seed):
 def test_sampling_returns_whole_transitions_uniformly(kind):
     replay = kind(40, 4, (3,), torch.float32, gamma=0.9, choices=3)
     for step in stream(4, 25, seed=0):
-        replay.add(*step)
+        replay.add(VectorStep(*step))
     batch = replay.sample(8_000, torch.Generator().manual_seed(0))
     assert batch.weight is None
     for field in ("obs", "action", "reward", "discount", "next_obs", "next_mask"):
@@ -142,7 +142,7 @@ def test_prioritised_draws_follow_the_priorities_and_weights_undo_them(kind):
     replay = Replay(8, 2, (3,), torch.float32, gamma=0.9, alpha=1.0)
     replay.tree = kind(8, torch.device("cpu"))
     for step in stream(2, 4, seed=0):
-        replay.add(*step[:6])
+        replay.add(VectorStep(*step[:6]))
     errors = torch.tensor([1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0])
     replay.set_priorities(torch.arange(8), errors)
     batch = replay.sample(20_000, torch.Generator().manual_seed(0), beta=1.0)
@@ -151,7 +151,7 @@ def test_prioritised_draws_follow_the_priorities_and_weights_undo_them(kind):
     corrected = torch.zeros(8).index_add_(0, batch.rows, batch.weight)[:4]
     torch.testing.assert_close(corrected / corrected.mean(), torch.ones(4), atol=0.05, rtol=0)
     for step in stream(2, 1, seed=1):
-        replay.add(*step[:6])  # a new row starts at the top priority
+        replay.add(VectorStep(*step[:6]))  # a new row starts at the top priority
     assert replay.tree.get(torch.tensor([0, 1])).tolist() == [pytest.approx(4.0, abs=1e-4)] * 2
 
 

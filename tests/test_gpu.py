@@ -20,7 +20,7 @@ from hotlap.record import codec
 from hotlap.record.summary import profile_of
 from hotlap.train import checkpoint, dqn, ppo
 from hotlap.train.priorities import SumTree
-from hotlap.train.replay import Replay
+from hotlap.train.replay import Replay, VectorStep
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
@@ -73,7 +73,7 @@ def test_replay_is_the_same_on_both_devices():
         ended = torch.rand(16, generator=generator)
         for replay in replays:
             step = (obs, action, reward, after, ended < 0.1, (ended > 0.1) & (ended < 0.2))
-            replay.add(*(tensor.to(replay.device) for tensor in step))
+            replay.add(VectorStep(*(tensor.to(replay.device) for tensor in step)))
     for name in ("obs", "next_obs", "action", "reward", "discount", "open"):
         torch.testing.assert_close(getattr(replays[0], name), getattr(replays[1], name).cpu())
     cpu, cuda = (SumTree(5_000, torch.device(device)) for device in ("cpu", "cuda"))

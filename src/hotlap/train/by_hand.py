@@ -6,6 +6,7 @@ operations; clipping and Adam see one vector. The result equals autograd's on `p
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import torch
@@ -52,6 +53,9 @@ class ByHand:
         with clock.stage(stages.BACKWARD):
             self.policy.backward(to_logits, to_value)
         return losses
+
+    def training(self, seed: int) -> AbstractContextManager[None]:
+        return nullcontext()  # dense layers and cells have one mode
 
 
 def loss_gradient(

@@ -33,7 +33,7 @@ from hotlap.train.flat import Adam, flatten
 from hotlap.train.memory import Memory
 from hotlap.train.metrics import Metrics
 from hotlap.train.nets import QNETS, QMaker, QNet, named
-from hotlap.train.replay import Replay, replay_kind
+from hotlap.train.replay import Replay, VectorStep, replay_kind
 
 Config = DQNConfig
 
@@ -172,7 +172,8 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
             for name, values in info["final_info"].items():
                 metrics.episodes.setdefault(name, []).extend(values[ended].tolist())
             state.episodes += int(ended.sum())
-        state.replay.add(obs, action, *to_device(state, clock, reward, after, terminated, truncated, legal_after))
+        led_to = to_device(state, clock, reward, after, terminated, truncated, legal_after)
+        state.replay.add(VectorStep(obs, action, *led_to))
     state.obs, state.mask = next_obs, next_mask
     state.env_steps += config.num_envs
 
@@ -273,7 +274,6 @@ def networks(state: State) -> dict[str, nn.Module]:
 # -- checkpoint --
 
 _COUNTERS = ("env_steps", "updates", "episodes", "iterations", "owed")
-_MOMENTS = ("mean", "square", "steps")
 VARYING = Varying(rows=("generator", "replay."))  # by device; as it fills
 
 
@@ -281,7 +281,7 @@ def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[st
     """Everything that the rest of the run depends on: arrays and plain numbers."""
     tensors = {f"net.{k}": v for k, v in state.net.state_dict().items()}
     tensors |= {f"replay.{k}": v for k, v in state.replay.state().items()}
-    tensors |= {f"optimizer.{name}": getattr(state.optimizer, name) for name in _MOMENTS}
+    tensors |= {f"optimizer.{k}": v for k, v in state.optimizer.state().items()}
     tensors |= {"target": state.target, "generator": state.generator.get_state()}
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     arrays |= {f"env.{k}": v for k, v in env.state().items()}
@@ -294,8 +294,7 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
     state.net.load_state_dict(tensors_of(arrays, device, "net."))
     state.target.copy_(tensors_of(arrays, device, "target")[""])
     state.replay.load_state(tensors_of(arrays, device, "replay."))
-    for name, tensor in tensors_of(arrays, device, "optimizer.").items():
-        getattr(state.optimizer, name).copy_(tensor)
+    state.optimizer.load(tensors_of(arrays, device, "optimizer."))
     state.generator.set_state(torch.from_numpy(np.array(arrays["generator"])))
     for name in _COUNTERS:
         setattr(state, name, numbers[name])

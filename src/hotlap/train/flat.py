@@ -51,6 +51,13 @@ class Adam:
         self.steps += 1 - self.skip
         adam_step(self, gradient, scale)
 
+    def state(self) -> dict[str, Tensor]:
+        return {"mean": self.mean, "square": self.square, "steps": self.steps}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        for name, kept in self.state().items():
+            kept.copy_(state[name])
+
 
 BETA1, BETA2 = 0.9, 0.999
 

@@ -1,6 +1,7 @@
 """How a minibatch's gradient is computed: the interface, and autograd, eager or compiled. By hand: see `by_hand`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -29,6 +30,9 @@ class Gradient(Protocol):
     def compute(self, batch: Minibatch, entropy_weight: float, clock: StageClock, report: bool) -> Losses | None:
         """The gradient of one minibatch (or part of one) that was prepared; its losses, if asked for."""
 
+    def training(self, seed: int) -> AbstractContextManager[None]:
+        """The network in training mode, for an iteration's updates; what it drops out follows from the seed."""
+
 
 class ByAutograd:
     """Autograd on the loss. `compiled`: network and loss as one graph, by torch.compile."""
@@ -40,6 +44,7 @@ class ByAutograd:
             return loss(batch, output, value, entropy_weight)
 
         assert flat.grad is not None
+        self._net = net
         self.modules: Mapping[str, nn.Module] = {"net": net}
         self._gradient = flat.grad
         self._compute_loss = torch.compile(compute_loss) if compiled else compute_loss
@@ -60,6 +65,15 @@ class ByAutograd:
             self._gradient.zero_()
             losses.loss.backward()  # type: ignore[no-untyped-call]
         return Losses(*(part.detach() for part in losses)) if report else None
+
+    @contextmanager
+    def training(self, seed: int) -> Iterator[None]:
+        torch.manual_seed(seed)  # dropout draws from torch's own generator, which no checkpoint holds
+        self._net.train()
+        try:
+            yield
+        finally:
+            self._net.eval()
 
 
 def forward(net: Policy, batch: Minibatch) -> tuple[Tensor, Tensor]:

@@ -36,11 +36,22 @@ def row_seeds(entropy: list[int], rows: int) -> list[int]:
     return np.random.SeedSequence(entropy).generate_state(first + rows)[first:].tolist()  # type: ignore[no-any-return]
 
 
-def generator(device: torch.device, seed: int, *more: int) -> torch.Generator:
-    """A random stream of this process, one for each further number."""
-    key = (rank(), *more)
-    mixed = int(np.random.SeedSequence([seed, *key]).generate_state(1, np.uint64)[0]) >> 1 if any(key) else seed
-    return torch.Generator(device).manual_seed(mixed)
+def seed(entropy: int, *stream: int) -> int:
+    """The seed of a random stream of this process, one for each further number."""
+    key = (rank(), *stream)
+    return int(np.random.SeedSequence([entropy, *key]).generate_state(1, np.uint64)[0]) >> 1 if any(key) else entropy
+
+
+def generator(device: torch.device, entropy: int, *stream: int) -> torch.Generator:
+    return torch.Generator(device).manual_seed(seed(entropy, *stream))
+
+
+def restore(generator: torch.Generator, saved: NDArray[np.uint8] | None, entropy: int, *stream: int) -> None:
+    """Where it was when it was saved; a new stream if that was on another kind of device, or there were fewer streams."""
+    if saved is not None and len(saved) == len(generator.get_state()):
+        generator.set_state(torch.from_numpy(np.array(saved)))
+    else:
+        generator.manual_seed(seed(entropy, *stream))
 
 
 def join(config: Any) -> Any:

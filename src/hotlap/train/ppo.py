@@ -144,7 +144,8 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
         compute_advantages(state, config)
     if config.anneal:
         state.optimizer.rate.fill_(config.learning_rate * (1 - progress))
-    losses = learn(state, config, clock, progress)
+    with state.gradient.training(parallel.seed(config.seed, DROPOUT_STREAM + state.iterations)):
+        losses = learn(state, config, clock, progress)
     state.iterations += 1
     if state.opponents is not None and state.iterations % config.opponent_every == 0:
         state.opponents.add(state.flat.data)
@@ -256,10 +257,6 @@ def learn(state: State, config: Config, clock: StageClock, progress: float) -> l
     entropy_weight = config.entropy + progress * (entropy_end - config.entropy)
     losses: list[Losses] = []
     state.optimizer.skip.zero_()
-    if any(isinstance(module, nn.Dropout) for module in state.net.modules()):
-        state.net.train()  # acting is without
-        # It draws from torch's own generator, which no checkpoint holds.
-        torch.manual_seed(parallel.generator(state.flat.device, config.seed, DROPOUT_STREAM + state.iterations).initial_seed())
     for _ in range(config.epochs):
         batches = minibatches(state.rollout, config, state.generators[0], progress, state.gradient)
         with clock.stage(stages.SAMPLE):
@@ -276,7 +273,6 @@ def learn(state: State, config: Config, clock: StageClock, progress: float) -> l
             state.optimizer.skip.copy_(torch.maximum(state.optimizer.skip, moved.float()))
             if not state.flat.is_cuda and state.optimizer.skip:  # a GPU is not asked: it skips what is left
                 break
-    state.net.eval()
     return losses
 
 
@@ -363,14 +359,18 @@ _COUNTERS = ("env_steps", "updates", "episodes", "iterations")
 VARYING = Varying(rows=("generator.",), numbered=("generator.", "opponents."))  # by device; by groups, and as they are added
 
 
+def parts_of(state: State) -> dict[str, Any]:
+    """What keeps tensors of its own: `state` gives them, `load` takes them back."""
+    parts = {name: getattr(state, name) for name in ("optimizer", "obs_moments", "reward_scale", "opponents")}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
 def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Everything that the rest of the run depends on: arrays and plain numbers."""
     tensors = {f"net.{k}": v for k, v in state.net.state_dict().items()}
-    tensors |= {f"optimizer.{name}": getattr(state.optimizer, name) for name in ("mean", "square", "steps")}
     tensors |= {f"memory.{i}": part for i, part in enumerate(state.rollout.memory)}
-    for name, part in (("obs_moments", state.obs_moments), ("reward_scale", state.reward_scale)):
-        tensors |= {} if part is None else {f"{name}.{k}": v for k, v in part.state().items()}
-    tensors |= {f"opponents.{i:04}": past for i, past in enumerate(state.opponents.past if state.opponents else ())}
+    for name, part in parts_of(state).items():
+        tensors |= {f"{name}.{k}": v for k, v in part.state().items()}
     tensors |= {f"generator.{i}": generator.get_state() for i, generator in enumerate(state.generators)}
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     arrays |= {f"env.{k}": v for k, v in env.state().items()}
@@ -383,21 +383,12 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
     for name in _COUNTERS:
         setattr(state, name, numbers[name])
     state.net.load_state_dict(tensors_of(arrays, device, "net."))
-    for name, tensor in tensors_of(arrays, device, "optimizer.").items():
-        getattr(state.optimizer, name).copy_(tensor)
     for i, part in enumerate(state.rollout.memory):
         part.copy_(torch.from_numpy(np.array(arrays[f"memory.{i}"])))
-    for name, kept in (("obs_moments", state.obs_moments), ("reward_scale", state.reward_scale)):
-        if kept is not None:
-            kept.load(tensors_of(arrays, device, f"{name}."))
-    if state.opponents is not None:
-        state.opponents.past = [tensor for _, tensor in sorted(tensors_of(arrays, device, "opponents.").items())]
+    for name, kept in parts_of(state).items():
+        kept.load(tensors_of(arrays, device, f"{name}."))
     for i, generator in enumerate(state.generators):
-        saved = arrays.get(f"generator.{i}")
-        if saved is not None and len(saved) == len(generator.get_state()):
-            generator.set_state(torch.from_numpy(np.array(saved)))
-        else:  # another kind of device, or another number of groups
-            generator.manual_seed(parallel.generator(device, state.env_steps, i + 1).initial_seed())
+        parallel.restore(generator, arrays.get(f"generator.{i}"), state.env_steps, i + 1)
     env.load_state(part_of(arrays, "env."))
     if not env.restores:  # it began new episodes
         env.reset(seed=parallel.row_seeds([state.env_steps], env.num_envs))

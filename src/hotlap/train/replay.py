@@ -35,6 +35,18 @@ class Batch(NamedTuple):
     next_mask: Tensor | None = None  # [B, actions] which actions are legal after those steps, if some are not
 
 
+class VectorStep(NamedTuple):
+    """One step of every environment, [num_envs, ...]. `next_obs` is the true one, before any auto-reset."""
+
+    obs: Tensor
+    action: Tensor
+    reward: Tensor
+    next_obs: Tensor
+    terminated: Tensor
+    truncated: Tensor
+    next_mask: Tensor | None = None
+
+
 class Replay:
     """The last `capacity` transitions of `num_envs` environments.
 
@@ -76,44 +88,25 @@ class Replay:
     def __len__(self) -> int:
         return min(self.written, self.rows) * self.num_envs
 
-    def add(
-        self,
-        obs: Tensor,
-        action: Tensor,
-        reward: Tensor,
-        next_obs: Tensor,
-        terminated: Tensor,
-        truncated: Tensor,
-        next_mask: Tensor | None = None,
-    ) -> None:
-        """Store one vector step: all arguments [num_envs, ...]. `next_obs` is the true one, before any auto-reset."""
-        self._write(obs, action, reward, next_obs, terminated, truncated, next_mask)
+    def add(self, step: VectorStep) -> None:
+        self._write(step)
         if self.tree is not None:
             row = self._row(0)
             self.tree.open_range(row.start, row.stop)
         self.written += 1
 
-    def _write(
-        self,
-        obs: Tensor,
-        action: Tensor,
-        reward: Tensor,
-        next_obs: Tensor,
-        terminated: Tensor,
-        truncated: Tensor,
-        next_mask: Tensor | None,
-    ) -> None:
+    def _write(self, step: VectorStep) -> None:
         row = self._row(0)
-        self.obs[row] = obs
-        self.action[row] = action
-        self.reward[row] = reward
-        self.discount[row] = self.gamma * (1 - terminated.to(torch.float32))
-        self.next_obs[row] = next_obs
-        self.open[row] = ~(terminated | truncated)
-        if next_mask is not None:
-            self.next_mask[row] = next_mask
+        self.obs[row] = step.obs
+        self.action[row] = step.action
+        self.reward[row] = step.reward
+        self.discount[row] = self.gamma * (1 - step.terminated.to(torch.float32))
+        self.next_obs[row] = step.next_obs
+        self.open[row] = ~(step.terminated | step.truncated)
+        if step.next_mask is not None:
+            self.next_mask[row] = step.next_mask
         for steps in range(1, min(self.n_step, self.written + 1)):
-            self._extend(self._row(-steps), row, steps, reward)
+            self._extend(self._row(-steps), row, steps, step.reward)
 
     def _extend(self, row: slice, newest: slice, steps: int, reward: Tensor) -> None:
         """Add the newest step to a row written `steps` before it, where its episode still went on."""
@@ -192,26 +185,17 @@ class CompiledReplay(Replay):
         self._step = (ctypes.c_int64 * 8)()  # replay.c's struct Step
         self._batch, self._batch_step = Batch(*(torch.empty(0),) * 6), (ctypes.c_int64 * 8)()
 
-    def _write(
-        self,
-        obs: Tensor,
-        action: Tensor,
-        reward: Tensor,
-        next_obs: Tensor,
-        terminated: Tensor,
-        truncated: Tensor,
-        next_mask: Tensor | None,
-    ) -> None:
-        legal = None if next_mask is None else next_mask.contiguous()
+    def _write(self, step: VectorStep) -> None:
+        legal = None if step.next_mask is None else step.next_mask.contiguous()
         self._step[:] = [
-            obs.data_ptr(),
-            next_obs.data_ptr(),
+            step.obs.data_ptr(),
+            step.next_obs.data_ptr(),
             0 if legal is None else legal.data_ptr(),
-            action.data_ptr(),
-            reward.data_ptr(),
+            step.action.data_ptr(),
+            step.reward.data_ptr(),
             0,
-            terminated.data_ptr(),
-            truncated.data_ptr(),
+            step.terminated.data_ptr(),
+            step.truncated.data_ptr(),
         ]
         self._add(self._ring, self._step, self.written)
 

@@ -29,6 +29,12 @@ class Opponents:
         if len(self.past) > self.size:
             del self.past[1]
 
+    def state(self) -> dict[str, Tensor]:
+        return {f"{i:04}": past for i, past in enumerate(self.past)}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        self.past = [past for _, past in sorted(state.items())]
+
     def draw(self, seed: int, iteration: int) -> None:
         """Draw the past policy that plays in this iteration."""
         chosen = np.random.default_rng([seed, iteration]).integers(len(self.past))
