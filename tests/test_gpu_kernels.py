@@ -12,6 +12,7 @@ from hotlap.envs.layout import draw_legal
 from hotlap.envs.predators.maps import DEFAULT_MAP
 from hotlap.envs.start import encode
 from tests.cuda_runner import CudaEngine
+from tests.mettagrid_maps import CROWDED
 from tests.petri_nets import LARGEST, random_net
 from tests.toy_games import TOYS
 
@@ -29,6 +30,12 @@ OPTIONS = {
         {"red": "b_line+meander", "observation": "truth", "actions": "distinct"},
     ],
     "petri": [{}, {"wafers": 4, "features": "places", "stop_when_dead": True}],
+    "mettagrid": [
+        {"generator": "rooms"},
+        {"task": "arena", "agents": 3, "map": CROWDED, "max_steps": 500},
+        {"task": "arena", "agents": 20, "generator": "maze", "tokens": 40, "max_steps": 300},
+        {"agents": 1, "rows": 9, "columns": 9, "objects": {"wall": 1, "altar": 1}},
+    ],
 }
 CASES = [(name, options) for name in [*GAMES, *TOYS] for options in OPTIONS.get(name, [{}])]
 FINAL = ("final_obs", "episode_return", "episode_length", "episode_metrics", "final_seat", "episode_returns")

@@ -291,6 +291,7 @@ CUDA_OPTIONS = {
     "hearts": [{"observation": "sparse"}, {"observation": "bytes", "jd_bonus": True, "must_break_hearts": False}],
     "cage2": [{"actions": "merged", "observation": "scans"}, {"observation": "truth", "replay": True}],
     "predators": [{}, {"agents": 16, "prey": 30, "map": "." * 64 + "\n" + "#." * 32}],
+    "mettagrid": [{}, {"agents": 1, "tokens": 16}],
 }
 
 

@@ -10,6 +10,7 @@ GAMES = {
     "predators": "hotlap.envs.predators.reference:Predators",
     "petri": "hotlap.envs.petri.reference:PetriNet",
     "cage2": "hotlap.envs.cage2.reference:Cage2",
+    "mettagrid": "hotlap.envs.mettagrid.reference:MettaGrid",
 }
 
 

@@ -1,0 +1,1 @@
+"""MettaGrid: `reference.py` is the specification, `kernel.h` the same rules in C."""
