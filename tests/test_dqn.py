@@ -375,6 +375,22 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(changes, tmp_path
     assert "train/loss" in expected[-1].scalars
 
 
+def test_a_generator_of_another_device_is_replaced():
+    """Its state has another size there; what is drawn then follows from where the run was."""
+    config = small()
+    env, state = begin(config)
+    run(state, config, env, 3)
+    arrays, numbers = dqn.save_state(state, env)
+    arrays = {name: np.array(array) for name, array in arrays.items()} | {"generator": np.zeros(16, np.uint8)}
+    learned = []
+    for _ in range(2):
+        other_env, other = begin(config)
+        dqn.load_state(other, other_env, arrays, numbers)
+        run(other, config, other_env, 2)
+        learned.append(other.flat.detach())
+    assert torch.equal(*learned) and torch.isfinite(learned[0]).all()
+
+
 def test_turbo_and_reference_train_to_the_same_bits():
     states = []
     for turbo in (True, False):

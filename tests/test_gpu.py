@@ -245,8 +245,14 @@ def test_ppo_learns_alike_on_both_devices():
 
 @pytest.mark.gpu
 @gpu
-def test_a_run_moves_to_another_device(tmp_path):
-    command = [sys.executable, "-m", "hotlap", "train", "CartPole-v1", "--turbo", "--json", "--evaluation-episodes", "2"]
-    for flags in (["--total-steps", "2000", "--out", "run"], ["--resume", "run", "--total-steps", "5000", "--device", "cuda"]):
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_a_run_moves_to_another_device_and_back(algorithm, tmp_path):
+    command = [sys.executable, "-m", "hotlap", "train", "CartPole-v1", "--turbo", "--json", "--algo", algorithm]
+    command += ["--evaluation-episodes", "2"]
+    for flags in (
+        ["--total-steps", "2000", "--out", "run"],
+        ["--resume", "run", "--total-steps", "5000", "--device", "cuda"],
+        ["--resume", "run", "--total-steps", "8000", "--device", "cpu"],
+    ):
         done = subprocess.run([*command, *flags], capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
         assert done.returncode == 0, done.stderr

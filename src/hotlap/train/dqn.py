@@ -25,7 +25,7 @@ from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.envs.spec import EnvSpec
-from hotlap.train import finite, td
+from hotlap.train import finite, parallel, td
 from hotlap.train.checkpoint import Varying, part_of, tensors_of
 from hotlap.train.configs import DQNConfig, check
 from hotlap.train.evaluation import Played, play
@@ -291,13 +291,13 @@ def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[st
 def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any]) -> None:
     """Put a fresh `start` exactly where `save_state` was taken."""
     device = state.replay.device
+    for name in _COUNTERS:
+        setattr(state, name, numbers[name])
     state.net.load_state_dict(tensors_of(arrays, device, "net."))
     state.target.copy_(tensors_of(arrays, device, "target")[""])
     state.replay.load_state(tensors_of(arrays, device, "replay."))
     state.optimizer.load(tensors_of(arrays, device, "optimizer."))
-    state.generator.set_state(torch.from_numpy(np.array(arrays["generator"])))
-    for name in _COUNTERS:
-        setattr(state, name, numbers[name])
+    parallel.restore(state.generator, arrays["generator"], state.env_steps, 1)
     state.obs = env.load_state(part_of(arrays, "env."))
     if not env.restores:  # it began new episodes
         state.obs, _ = env.reset(seed=np.random.SeedSequence([state.env_steps]).generate_state(env.num_envs).tolist())
