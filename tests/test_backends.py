@@ -21,6 +21,7 @@ from hotlap.train.flat import Adam
 from hotlap.train.gradients import ByAutograd, forward
 from hotlap.train.lstm_policy import LstmPolicy
 from hotlap.train.minibatch import Minibatch
+from hotlap.train.nets import NETS, mlp_policy
 from hotlap.train.rollout import minibatches, returns_and_advantages
 
 SMALL = ppo.Config(num_envs=4, turbo=True, horizon=16, batch_size=32, epochs=2, hidden=(16, 16), total_steps=10_000)
@@ -84,6 +85,27 @@ def test_by_hand_where_that_is_possible(changes, env, actor, gradient):
         assert type(state.gradient) is ByAutograd and ppo.networks(state) == {"net": state.net}
     else:
         assert type(state.gradient) is ByHand and type(state.gradient.policy) is gradient and ppo.networks(state) == {}
+
+
+def normed(config, spec, outputs, deviations):
+    """A layer that nothing computes by hand."""
+    net = mlp_policy(config, spec, outputs, deviations)
+    net.actor.insert(1, torch.nn.LayerNorm(config.hidden[0]))
+    return net
+
+
+def mixed(config, spec, outputs, deviations):
+    """The critic with another activation than the actor."""
+    net = mlp_policy(config, spec, outputs, deviations)
+    net.critic[1] = torch.nn.ReLU()
+    return net
+
+
+@pytest.mark.parametrize(("make", "memory"), [(normed, "none"), (normed, "lstm"), (mixed, "none")])
+def test_layers_that_are_not_known_take_autograd(make, memory):
+    config = replace(SMALL, net="own", memory=memory)
+    state = ppo.start(config, cartpole(config), {**NETS, "own": make})
+    assert type(state.actor) is StepByStep and type(state.gradient) is ByAutograd
 
 
 # -- acting --

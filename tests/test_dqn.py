@@ -271,6 +271,24 @@ def test_learning_in_c_equals_autograd(spec, double, dueling, masked):
         ways[1][0].data.copy_(ways[0][0].data)
 
 
+class Halved(Flatten):
+    """An encoder that q.c does not know."""
+
+    def forward(self, obs):
+        return super().forward(obs) / 2
+
+
+def test_only_what_c_computes_is_computed_in_c():
+    spec = SPECS["numbers"]
+    plain, halved = (QNet(kind(spec.obs_shape), 2, (8, 8)) for kind in (Flatten, Halved))
+    normed, smooth, tilted = (QNet(Flatten(spec.obs_shape), 2, (8, 8)) for _ in range(3))
+    normed.trunk[0].insert(1, torch.nn.LayerNorm(8))
+    smooth.trunk[1] = torch.nn.Tanh()
+    tilted.trunk[0][0] = torch.nn.Linear(4, 8, bias=False)
+    fits = [q_kernel.fits(net, spec, torch.device("cpu")) for net in (plain, halved, normed, smooth, tilted)]
+    assert fits == [True, False, False, False, False]
+
+
 def test_what_is_not_a_number_is_not_hidden_in_c():
     spec = SPECS["numbers"]
     for flat, _, gradient, adam in q_nets(spec):

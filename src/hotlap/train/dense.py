@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from hotlap.core import native
 from hotlap.train.fast import half_tanh_
+from hotlap.train.nets import Policy
 from hotlap.train.sparse import SparseLinear, add_gradient, add_sums
 
 WIDEST = 1024  # layer that act.c has room for
@@ -92,6 +93,25 @@ def back_through(
         yield number, layers[number], gradient
         if number:
             gradient = gradient.mm(layers[number].weight)
+
+
+def computes(net: Policy) -> bool:
+    """Whether all of its layers are known here: linear ones, each but the heads with an activation after it, of one kind."""
+    trunks = [trunk for trunk in (net.actor, net.critic) if trunk is not None]
+    activations = {type(module) for trunk in trunks for module in list(trunk)[1::2]}
+    return (
+        activations in ({nn.Tanh}, {nn.ReLU})
+        and all(type(trunk) is nn.Sequential and len(trunk) % 2 == 0 for trunk in trunks)
+        and all(_is_known(module, first=i == 0) for trunk in trunks for i, module in enumerate(list(trunk)[::2]))
+        and all(_is_known(head) for head in (net.action, net.value))
+    )
+
+
+def _is_known(module: nn.Module, first: bool = False) -> bool:
+    """Not a subclass, which may use its parameters otherwise."""
+    if type(module) is SparseLinear:
+        return first and not module.positions
+    return type(module) is nn.Linear and module.bias is not None
 
 
 def layers_of(trunk: nn.Sequential, places: dict[Tensor, Tensor]) -> list[AnyLayer]:

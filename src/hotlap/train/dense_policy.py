@@ -10,6 +10,7 @@ from hotlap.train.dense import (
     Layer,
     actor_library,
     back_through,
+    computes,
     layers_of,
     run_layers,
 )
@@ -25,7 +26,9 @@ class DensePolicy:
 
     @staticmethod
     def fits(net: nn.Module) -> bool:
-        return type(net) is Policy and not net.encoder.learns and net.memory is None and net.log_std is None
+        if type(net) is not Policy or net.encoder.learns or net.memory is not None or net.log_std is not None:
+            return False
+        return computes(net)
 
     def __init__(self, net: Policy, gradient: Tensor) -> None:
         places = gradient_views(net, gradient)

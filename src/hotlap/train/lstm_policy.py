@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from hotlap.train import lstm
-from hotlap.train.dense import Layer, back_through, layers_of, run_layers
+from hotlap.train.dense import Layer, back_through, computes, layers_of, run_layers
 from hotlap.train.fast import Lanes
 from hotlap.train.flat import gradient_views
 from hotlap.train.memory import Cell, Memory
@@ -25,7 +25,7 @@ class LstmPolicy:
     def fits(net: nn.Module) -> bool:
         if type(net) is not Policy or net.encoder.learns or net.log_std is not None or net.value.weight.device.type != "cpu":
             return False
-        return isinstance(net.memory, Cell) and isinstance(net.memory.cell, nn.LSTMCell)
+        return type(net.memory) is Cell and type(net.memory.cell) is nn.LSTMCell and computes(net)
 
     def __init__(self, net: Policy, gradient: Tensor, lanes: Lanes) -> None:
         self._gradient, self._lanes, self._encode = gradient, lanes, net.encoder.forward

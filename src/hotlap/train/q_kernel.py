@@ -117,17 +117,24 @@ class CompiledAdam(Adam):
 def fits(net: nn.Module, spec: EnvSpec, device: torch.device) -> bool:
     """Whether this is a network that q.c computes, and faster than torch."""
     kinds = SPARSE_KINDS if spec.obs_size else OBS_KINDS
-    if type(net) is not QNet or not isinstance(net.encoder, Flatten | Sparse) or spec.obs_dtype not in kinds:
+    if type(net) is not QNet or type(net.encoder) not in (Flatten, Sparse) or spec.obs_dtype not in kinds:
         return False
     linears = _linears(net)
+    known = _only_linears(net) and all(type(linear) is nn.Linear and linear.bias is not None for linear in linears)
     small = len(linears) <= MOST_LAYERS and max(linear.out_features for linear in linears) <= WIDEST
-    return small and device.type == "cpu" and q_library() is not None
+    return known and small and device.type == "cpu" and q_library() is not None
 
 
 def _linears(net: QNet) -> list[nn.Linear]:
     """In the order of q.c: hidden layers, then the head or heads."""
     heads = [net.advantage, *((net.value,) if net.value is not None else ())]
     return [*(module for module in net.trunk.modules() if isinstance(module, nn.Linear)), *heads]
+
+
+def _only_linears(net: QNet) -> bool:
+    """Whether its trunk is linear layers with ReLU after each, and nothing else."""
+    modules = [module for module in net.trunk.modules() if type(module) is not nn.Sequential]
+    return [*map(type, modules)] == [nn.Linear, nn.ReLU] * (len(modules) // 2)
 
 
 def _struct_of(net: QNet, spec: EnvSpec, flat: nn.Parameter) -> Any:
