@@ -308,6 +308,12 @@ def test_a_gradient_in_parts_is_the_same(memory):
 def test_large_minibatches_in_parts_that_fit_the_cache(monkeypatch):
     at_once = parameters_after(SMALL, batch_size=64)
     monkeypatch.setattr(DensePolicy, "CACHED", 16 * 16)
+    config = replace(SMALL, batch_size=64)
+    env = cartpole(config)
+    state = ppo.start(config, env)
+    ppo.collect(state, config, env, StageClock(), ppo.Metrics())
+    ((*parts,),) = minibatches(state.rollout, config, state.generators[0], 0.0, state.gradient)
+    assert [len(part.obs) for part in parts] == [16] * 4
     torch.testing.assert_close(parameters_after(SMALL, batch_size=64), at_once, rtol=1e-4, atol=1e-5)
 
 

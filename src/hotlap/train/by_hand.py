@@ -21,7 +21,7 @@ from hotlap.train.minibatch import Losses, Minibatch
 class HandWrittenPolicy(Protocol):
     """Passes through a network."""
 
-    cached_rows: int  # whose activations stay in the cache until they are used again
+    cached_rows: int  # that are best computed at once: their activations stay in a CPU's cache until they are used again
 
     def forward(self, batch: Minibatch) -> tuple[Tensor, Tensor]:
         """Logits [B, actions] and values [B]; keeps what `backward` needs."""

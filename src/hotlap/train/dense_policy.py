@@ -22,7 +22,8 @@ from hotlap.train.nets import Policy
 class DensePolicy:
     """The forward and backward pass of a `Policy` without a memory whose parameters were flattened."""
 
-    CACHED = 1 << 18  # numbers that a layer's output may have to stay in the cache until it is used again
+    CACHED = 1 << 18  # numbers that a layer's output may have to stay in a CPU's cache until it is used again
+    CACHED_ON_GPU = 1 << 28  # a gibibyte: parts would only be more operations
 
     @staticmethod
     def fits(net: nn.Module) -> bool:
@@ -38,7 +39,8 @@ class DensePolicy:
         self._critic = layers_of(net.critic, places) if net.critic is not None else None
         self._tanh = isinstance(net.actor[1], nn.Tanh)
         self._action, self._value = Layer(net.action, places), Layer(net.value, places)
-        self.cached_rows = max(1, self.CACHED // max(len(layer.bias) for layer in (*self._actor, *(self._critic or ()))))
+        widest = max(len(layer.bias) for layer in (*self._actor, *(self._critic or ())))
+        self.cached_rows = max(1, (self.CACHED_ON_GPU if gradient.is_cuda else self.CACHED) // widest)
 
     def actor_kernel(self, rows: int) -> ActorKernel | None:
         """A faster way to act for a few rows, where one is available."""
