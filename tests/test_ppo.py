@@ -462,7 +462,14 @@ def test_an_environment_of_the_users(tmp_path):
         assert code or json.loads(result.stdout)["evaluation"]["mean_length"] <= 50
 
 
-def test_schedules_and_early_stop():
+def test_schedules_and_early_stop(monkeypatch):
+    weights, update = [], ppo.update
+
+    def noted(state, clock, batch, entropy_weight, report=False):
+        weights.append(entropy_weight)
+        return update(state, clock, batch, entropy_weight, report)
+
+    monkeypatch.setattr(ppo, "update", noted)
     config = replace(SMALL, target_kl=1e-9, entropy=0.1, entropy_end=0.0, epochs=5)
     env = cartpole(config)
     state = ppo.start(config, env)
@@ -471,6 +478,7 @@ def test_schedules_and_early_stop():
     per_epoch = config.num_envs * config.horizon // config.batch_size
     assert state.updates < 3 * 5 * per_epoch  # stopped once the policy had moved
     assert float(state.optimizer.rate) == pytest.approx(config.learning_rate * (1 - 128 / 10_000))
+    assert sorted(set(weights), reverse=True) == pytest.approx([0.1 * (1 - steps / 10_000) for steps in (0, 64, 128)])
 
 
 @pytest.mark.parametrize(
@@ -487,6 +495,8 @@ def test_schedules_and_early_stop():
         ({"critic_hidden": (8,), "memory": "lstm"}, "critic-hidden does not work with shared or a memory"),
         ({"critic_hidden": (8, 0)}, "critic-hidden must be layers of at least 1 unit"),
         ({"env_timeout": 0.0}, "env-timeout"),
+        ({"entropy_end": -0.1}, "entropy-end"),
+        ({"entropy_end": float("nan")}, "entropy-end"),
         ({"hidden": ()}, "hidden"),
         ({"learning_rate": float("nan")}, "learning-rate"),
     ],

@@ -181,10 +181,11 @@ class PPOConfig(Common):
 
 def validate_ppo(config: PPOConfig) -> None:
     """Refuse a config that cannot work."""
+    given = () if config.entropy_end is None else ("entropy_end",)
     check(
         config,
         ones=("horizon", "epochs", "batch_size", "accumulate", "async_factor", "context", "opponent_every"),
-        zeros=("clip", "value_clip", "value_weight", "entropy", "target_kl", "priority_alpha", "opponents"),
+        zeros=("clip", "value_clip", "value_weight", "entropy", "target_kl", "priority_alpha", "opponents", *given),
         fractions=("gae_lambda", "priority_beta", "opponent_share"),
         words={
             "activation": ("tanh", "relu"),
