@@ -75,10 +75,11 @@ def make_single(source: EnvSource) -> Any:
     try:
         if source.game:
             return load_game(source.game)(**source.options)
-        engine: Any = make_gym(source.gym, 1, **source.options).engine
-        if "ansi" in getattr(engine.envs[0], "metadata", {}).get("render_modes", ()):
-            engine = make_gym(source.gym, 1, render_mode="ansi", **source.options).engine
-        return engine.envs[0]
+        vector: Any = make_gym(source.gym, 1, **source.options)
+        if "ansi" in getattr(vector.engine.envs[0], "metadata", {}).get("render_modes", ()):
+            vector.close()
+            vector = make_gym(source.gym, 1, render_mode="ansi", **source.options)
+        return vector.engine.envs[0]
     except HotlapError:
         raise
     except Exception as error:  # options of another version, an environment that is not registered here
