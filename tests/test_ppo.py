@@ -283,6 +283,7 @@ def test_environments_write_into_the_rollout():
 TWO = """
 import json, sys
 from dataclasses import replace
+import numpy as np
 import torch
 import hotlap
 from hotlap.core.clock import StageClock
@@ -303,12 +304,14 @@ batch = Minibatch(obs, action, log_prob, value, scaled, return_)
 for _ in range(3):
     ppo.update(state, StageClock(), [state.gradient.prepare(batch, share.batch_size)], 0.01)
 updated = state.flat.tolist()
-ppo.iterate(state, share, env, StageClock())
-sums = parallel.gather({{"flat": state.flat.detach().numpy()}})
+ended = [len(ppo.iterate(state, share, env, StageClock()).episodes.get("return", ())) for _ in range(4)]
+sums = parallel.gather({{"flat": state.flat.detach().numpy(), "ended": np.array(sum(ended))}})
 if parallel.rank() == 0:
-    others = [array.tolist() for name, array in sums.items() if name.startswith("rank")]
+    others = [array.tolist() for name, array in sums.items() if name.startswith("rank") and name.endswith("flat")]
+    ended = int(sum(array for name, array in sums.items() if name.endswith("ended")))
     now = state.flat.tolist()
-    print(json.dumps({{"updated": updated, "now": now, "others": others, "steps": state.env_steps}}))
+    print(json.dumps({{"updated": updated, "now": now, "others": others, "steps": state.env_steps,
+                      "ended": ended, "episodes": state.episodes}}))
 parallel.leave()
 """
 
@@ -324,7 +327,8 @@ def test_two_processes_equal_one(tmp_path, normalize):
     alone, together = json.loads(one.stdout), json.loads(two.stdout.splitlines()[-1])
     np.testing.assert_allclose(together["updated"], alone["updated"], rtol=1e-4, atol=1e-5)
     assert together["others"] == [together["now"]]  # both have learned the same
-    assert together["steps"] == alone["steps"] == 64
+    assert together["steps"] == alone["steps"] == 4 * 64
+    assert together["episodes"] == together["ended"] > 0 and alone["episodes"] == alone["ended"] > 0
 
 
 @pytest.mark.exact

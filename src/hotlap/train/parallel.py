@@ -110,6 +110,11 @@ def least(number: int, device: torch.device) -> int:
     return int(smallest)
 
 
+def total_of(number: int, device: torch.device) -> int:
+    """The sum of all processes' numbers."""
+    return int(total(torch.tensor([number], device=device))) if dist.is_initialized() else number
+
+
 def any_of(*flags: bool, device: str = "cpu") -> list[bool]:
     """Which flags are set in any process."""
     if not dist.is_initialized():

@@ -156,7 +156,9 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
         numbers = torch.stack(means).tolist()  # the only wait for the device
         metrics.scalars = {f"train/{name}": number for name, number in zip(names, numbers, strict=True)}
         finite.check_losses(metrics.scalars, state)
-    clock.count(EPISODES, len(metrics.episodes.get("return", ())))
+    ended = parallel.total_of(len(metrics.episodes.get("return", ())), state.flat.device)
+    state.episodes += ended
+    clock.count(EPISODES, ended)
     return metrics
 
 
@@ -217,7 +219,6 @@ def store(state: State, config: Config, env: Any, group: int, t: int, metrics: M
                 metrics.episodes.setdefault(name, []).extend(values[ended].tolist())
             elif state.opponents is not None and (won := state.opponents.scores(values, ended, rows)):
                 metrics.episodes.setdefault("score_against_past", []).extend(won)
-        state.episodes += finished
     rollout.forget(rows, fresh)
 
 
