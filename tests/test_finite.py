@@ -175,7 +175,30 @@ def test_agents_and_steps_are_named():
     env.close()
 
 
-def test_a_state_that_is_not_finite_is_not_saved():
+@pytest.mark.parametrize("bootstrapped", [False, True])
+@pytest.mark.parametrize("terminated", [False, True])
+def test_the_value_of_a_cut_off_is_named_where_it_was_added(bootstrapped, terminated):
+    env = make_gym(Faulty, 1, depth=9)
+    env.reset(seed=0)
+    words = "the reward nan, with the value of where its episode was cut off, in"
+    with pytest.raises(NotFinite) as caught, finite.checked_steps(env, "cpu", bootstrapped):
+        for _ in range(7):
+            _, reward, ended, cut, _ = env.step(np.zeros(1, int))
+        assert cut[0]
+        reward[0], ended[0] = np.nan, terminated
+    assert (words in str(caught.value)) == (bootstrapped and not terminated)
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("net.a", "a of the network"),
+        ("obs_moments.mean", "mean of the running moments of observations"),
+        ("reward_scale.returns", "returns of the running scale of rewards"),
+    ],
+)
+def test_a_state_that_is_not_finite_is_not_saved(name, words):
     finite.check_state({"net.a": np.ones(2), "replay.obs": np.full(2, np.nan)})
-    with pytest.raises(NotFinite, match=r"net\.a"):
-        finite.check_state({"net.a": np.array([1, np.nan])})
+    with pytest.raises(NotFinite, match=f"^{words} is not finite"):
+        finite.check_state({name: np.array([1, np.nan])})

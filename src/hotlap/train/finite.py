@@ -26,18 +26,19 @@ def all_finite(array: NDArray[Any]) -> bool:
 
 
 @contextmanager
-def checked_steps(env: Any, device: str) -> Iterator[None]:
+def checked_steps(env: Any, device: str, bootstrapped: bool = False) -> Iterator[None]:
     """Check the rewards and observations of the steps that are taken inside, as far as the environments' rings hold them.
 
     If the steps fail, a number that is not finite is the likely cause (of a network's actions that are none, for example).
+    `bootstrapped`: the values of where episodes were cut off are added to the rewards in the rings.
     """
     try:
         yield
     except Exception as error:
-        if problem := _in_rings(env):
+        if problem := _in_rings(env, bootstrapped):
             raise NotFinite(problem) from error
         raise
-    problem = _in_rings(env)
+    problem = _in_rings(env, bootstrapped)
     (anywhere,) = parallel.any_of(bool(problem), device=device)
     if anywhere:
         raise NotFinite(problem or "a reward or an observation is not finite in another process, which says where")
@@ -73,14 +74,22 @@ def check_losses(scalars: dict[str, float], state: Any) -> None:
             )
 
 
+_CHECKED = {
+    "net.": "of the network is not finite: lower the learning rate, or scale rewards",
+    "obs_moments.": "of the running moments of observations is not finite: scale observations",
+    "reward_scale.": "of the running scale of rewards is not finite: scale rewards",
+}
+
+
 def check_state(arrays: dict[str, NDArray[Any]]) -> None:
     """Check a trainer's state before it replaces a good checkpoint."""
     for name, array in arrays.items():
-        if name.startswith(("net.", "obs_moments.", "reward_scale.")) and not all_finite(array):
-            raise NotFinite(f"{name} of the network is not finite: lower the learning rate, or scale rewards")
+        for part, problem in _CHECKED.items():
+            if name.startswith(part) and not all_finite(array):
+                raise NotFinite(f"{name.removeprefix(part)} {problem}")
 
 
-def _in_rings(env: Any) -> str:
+def _in_rings(env: Any, bootstrapped: bool) -> str:
     """The first reward or observation in the environments' rings that is not finite, in words; empty if there is none."""
     rings = {"reward": env.rings["reward"], "rewards": env.rings["rewards"], "observation": env.rings["obs"]}
     places = [
@@ -93,9 +102,9 @@ def _in_rings(env: Any) -> str:
         return ""
     step, row, name, numbers = min(places, key=lambda place: place[:2])
     value = numbers[~np.isfinite(numbers)].flat[0]
-    cut = name.startswith("reward") and bool(env.rings["truncated"][(env.slot + step - env.steps) % env.depth, row])
-    bootstrapped = ", with the value of where its episode was cut off," if cut else ""
-    what = f"the {name.removesuffix('s')} {value}{bootstrapped}"
+    at = (env.slot + step - env.steps) % env.depth, row
+    cut = bootstrapped and name.startswith("reward") and env.rings["truncated"][at] and not env.rings["terminated"][at]
+    what = f"the {name.removesuffix('s')} {value}{', with the value of where its episode was cut off,' if cut else ''}"
     return f"{_whose(env, row)} returned {what} in its step {step:,}"
 
 
