@@ -18,6 +18,7 @@ from hotlap.train.advantage import gae, gae_of_seats, seats_in_torch
 from hotlap.train.flat import views
 from hotlap.train.gradients import forward
 from hotlap.train.rollout import minibatches
+from hotlap.train.selfplay import Opponents
 
 SMALL = ppo.Config(num_envs=6, horizon=12, batch_size=16, epochs=2, hidden=(16, 16), total_steps=10_000, workers=0)
 
@@ -175,9 +176,21 @@ def test_past_policies_play_but_are_not_learned_from():
     assert len(state.opponents.past) == 2
     first = ppo.start(config, env).flat
     assert torch.equal(state.opponents.past[0], first.data)  # the oldest stays
+    assert state.opponents.iterations == [0, 5]
     state.opponents.flat.data.zero_()
     state.opponents.draw(0, 7)
     assert any(torch.equal(state.opponents.flat.data, past) for past in state.opponents.past)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_past_policies_span_the_whole_training(size):
+    pool = Opponents(lambda obs: obs, torch.nn.Parameter(torch.zeros(1)), size, 0.5, 4, 2)
+    for number in range(200):
+        pool.add(torch.tensor([float(number)]), 10 * number)
+        assert [10 * int(past) for past in pool.past] == pool.iterations and len(pool.past) == min(size, number + 1)
+        assert pool.iterations[-1] == 10 * number
+    kept = {1: [1990], 2: [0, 1990], 3: [0, 1280, 1990], 8: [0, 320, 640, 960, 1280, 1600, 1920, 1990]}
+    assert pool.iterations == kept[size]
 
 
 def test_past_policies_are_put_in_their_seats_only():
@@ -219,6 +232,7 @@ def test_a_resumed_run_has_its_past_policies():
     ppo.load_state(other, envs[1], {name: np.array(array) for name, array in arrays.items()}, numbers)
     assert len(other.opponents.past) == len(original.opponents.past) == 3
     assert all(torch.equal(a, b) for a, b in zip(other.opponents.past, original.opponents.past, strict=True))
+    assert other.opponents.iterations == original.opponents.iterations == [0, 2, 3]
     assert other.iterations == 3 and torch.equal(other.flat, original.flat)
 
 

@@ -113,7 +113,7 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
     opponents = None
     if spec.seats > 1 and config.opponents:
         opponents = backend.past_policies(config, spec, make_net(config, spec, nets).to(device), rows)
-        opponents.add(flat.data)
+        opponents.add(flat.data, 0)
     rollout = Rollout.allocate(config, env, actions, net.initial(rows), device)
     generators = [parallel.generator(device, config.seed, group) for group in range(len(env.groups))]
     groups = Groups(rollout, actions, env.groups, generators)
@@ -148,7 +148,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
         losses = learn(state, config, clock, progress)
     state.iterations += 1
     if state.opponents is not None and state.iterations % config.opponent_every == 0:
-        state.opponents.add(state.flat.data)
+        state.opponents.add(state.flat.data, state.iterations)
     with clock.stage(stages.LOG):
         means = [torch.stack(parts).mean() for parts in zip(*losses, strict=True)]
         names = [*(Losses._fields if losses else ()), "gradient_norm", "learning_rate"]
@@ -357,7 +357,7 @@ def networks(state: State) -> dict[str, nn.Module]:
 # -- checkpoint --
 
 _COUNTERS = ("env_steps", "updates", "episodes", "iterations")
-VARYING = Varying(rows=("generator.",), numbered=("generator.", "opponents."))  # by device; by groups, and as they are added
+VARYING = Varying(rows=("generator.", "opponents."), numbered=("generator.",))  # by device, and as it fills; by groups
 
 
 def parts_of(state: State) -> dict[str, Any]:

@@ -4,10 +4,12 @@ In most games every seat is played, and learned from, by the present policy. In 
 in each game, and the others are played by a past policy, drawn anew for each iteration.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -20,20 +22,23 @@ class Opponents:
     ) -> None:
         self.output, self.flat, self.size = output, flat, size
         self.past: list[Tensor] = []
+        self.iterations: list[int] = []  # after which each was kept
         self._against = np.arange(num_envs) >= round((1 - share) * num_envs)  # games against a past policy
         self._seat = np.arange(num_envs) % seats  # the learner's seat in those
 
-    def add(self, flat: Tensor) -> None:
-        """Keep the present policy; the oldest but the first goes, so that the pool spans the whole training."""
+    def add(self, flat: Tensor, iteration: int) -> None:
+        """Keep the present policy. If there are too many, one goes so that the others are spread over the whole training."""
         self.past.append(flat.detach().clone())
+        self.iterations.append(iteration)
         if len(self.past) > self.size:
-            del self.past[1]
+            least = least_needed(self.iterations)
+            del self.past[least], self.iterations[least]
 
     def state(self) -> dict[str, Tensor]:
-        return {f"{i:04}": past for i, past in enumerate(self.past)}
+        return {"past": torch.stack(self.past), "iterations": torch.tensor(self.iterations)}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        self.past = [past for _, past in sorted(state.items())]
+        self.past, self.iterations = list(state["past"]), state["iterations"].tolist()
 
     def draw(self, seed: int, iteration: int) -> None:
         """Draw the past policy that plays in this iteration."""
@@ -49,6 +54,13 @@ class Opponents:
         """Of games that ended, against a past policy: 1 where the learner won, 0 where it lost."""
         seats = self._seat[rows]
         return [score(returns[i], int(seats[i])) for i in np.flatnonzero(ended & self._against[rows])]
+
+
+def least_needed(iterations: Sequence[int]) -> int:
+    """Which policy goes; never the newest. Iterations that few powers of two divide go first, of those the oldest: what stays
+    is evenly spaced, at most twice as wide in the older part as in the newer one."""
+    older = iterations[:-1]
+    return min(range(len(older)), key=lambda i: older[i] & -older[i] or math.inf)  # 0: all powers of two divide it
 
 
 def score(returns: NDArray[Any], seat: int) -> float:
