@@ -16,6 +16,11 @@ from typing import Any
 
 from hotlap.core.errors import KernelError
 
+# Flags of libraries that do arithmetic. One rounds every operation as torch and NumPy do; the other adds up in any order, which
+# is faster (not -ffast-math, which would change how the whole process rounds).
+EXACT = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
+_ANY_ORDER = ("-fassociative-math", "-fno-signed-zeros", "-fno-math-errno", "-fno-trapping-math")
+REASSOCIATED = ("-std=gnu11", "-O3", "-march=native", *_ANY_ORDER, "-fPIC", "-shared")
 NO_COMPILER = "no C compiler found (looked for $CC, cc, gcc, clang): install one to run the fast kernel"
 
 

@@ -10,9 +10,6 @@ from torch import Tensor
 
 from hotlap.core import native
 
-_FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
-
-
 MAX_SEATS = 16  # as in gae.c
 
 
@@ -98,7 +95,7 @@ def seats_in_torch(
 
 @cache
 def _native() -> Any:
-    library = native.optional("gae", Path(__file__).with_name("gae.c"), _FLAGS)
+    library = native.optional("gae", Path(__file__).with_name("gae.c"), native.EXACT)
     if library is not None:
         pointer, size, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
         library.hotlap_gae.argtypes, library.hotlap_gae.restype = [*[pointer] * 4, *[size] * 2, *[number] * 2], None

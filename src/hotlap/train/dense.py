@@ -20,9 +20,6 @@ from hotlap.train.sparse import SparseLinear, add_gradient, add_sums
 
 WIDEST = 1024  # layer that act.c has room for
 FEW_ROWS = 64  # above which products of matrices are faster
-# Sums in any order; not -ffast-math, which would change how the whole process rounds.
-_FREE = ("-fassociative-math", "-fno-signed-zeros", "-fno-math-errno", "-fno-trapping-math")
-_FLAGS = ("-std=gnu11", "-O3", "-march=native", *_FREE, "-fPIC", "-shared")
 _tanh_backward = torch.ops.aten.tanh_backward.default
 _relu_backward = torch.ops.aten.threshold_backward.default
 
@@ -137,7 +134,7 @@ class ActorKernel:
 
 @cache
 def actor_library() -> Any:
-    library = native.optional("act", Path(__file__).with_name("act.c"), _FLAGS)
+    library = native.optional("act", Path(__file__).with_name("act.c"), native.REASSOCIATED)
     if library is not None:
         pointer, size = ctypes.c_void_p, ctypes.c_int64
         library.hotlap_act.argtypes = [pointer, size, size, pointer, size, pointer, pointer, pointer, size]

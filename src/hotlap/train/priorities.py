@@ -15,8 +15,6 @@ from torch import Tensor
 from hotlap.core import native
 
 LEAST = 1e-6  # added to errors, so that everything is replayed at times
-_FREE = ("-fassociative-math", "-fno-signed-zeros", "-fno-math-errno", "-fno-trapping-math")  # sums in any order
-_FLAGS = ("-std=gnu11", "-O3", "-march=native", *_FREE, "-fPIC", "-shared")
 
 
 class SumTree:
@@ -131,7 +129,7 @@ def make_tree(capacity: int, device: torch.device) -> SumTree:
 
 @cache
 def tree_library() -> Any:
-    library = native.optional("tree", Path(__file__).with_name("tree.c"), _FLAGS)
+    library = native.optional("tree", Path(__file__).with_name("tree.c"), native.REASSOCIATED)
     if library is not None:
         pointer, size, double = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
         library.hotlap_tree_set.argtypes = [pointer, pointer, pointer, size]

@@ -22,9 +22,6 @@ MOST_LAYERS = 16  # as in q.c
 WIDEST = 256  # layer; wider ones do not stay in the cache, and torch computes them as fast
 OBS_KINDS = {"<f4": 0, "|u1": 1, "|b1": 1}  # as in q.c
 SPARSE_KINDS = {"<i2": 2, "<i4": 3}
-# Sums in any order; not -ffast-math, which would change how the whole process rounds.
-_FREE = ("-fassociative-math", "-fno-signed-zeros", "-fno-math-errno", "-fno-trapping-math")
-_FLAGS = ("-std=gnu11", "-O3", "-march=native", *_FREE, "-fPIC", "-shared")
 
 
 class QKernel:
@@ -156,7 +153,7 @@ def _struct_of(net: QNet, spec: EnvSpec, flat: nn.Parameter) -> Any:
 
 @cache
 def q_library() -> Any:
-    library = native.optional("q", Path(__file__).with_name("q.c"), _FLAGS)
+    library = native.optional("q", Path(__file__).with_name("q.c"), native.REASSOCIATED)
     if library is not None:
         pointer, size, single = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
         library.hotlap_q_workspace.argtypes, library.hotlap_q_workspace.restype = [pointer, size], size

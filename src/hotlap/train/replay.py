@@ -19,8 +19,6 @@ from torch import Tensor
 from hotlap.core import native
 from hotlap.train.priorities import make_tree
 
-_FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")  # rounds as torch does
-
 
 class Batch(NamedTuple):
     """B transitions: the target of an action's value is `reward + discount * value(next_obs)`."""
@@ -221,7 +219,7 @@ def replay_kind(device: torch.device) -> type[Replay]:
 
 @cache
 def replay_library() -> Any:
-    library = native.optional("replay", Path(__file__).with_name("replay.c"), _FLAGS)
+    library = native.optional("replay", Path(__file__).with_name("replay.c"), native.EXACT)
     if library is not None:
         pointer, size = ctypes.c_void_p, ctypes.c_int64
         library.hotlap_replay_add.argtypes = [pointer, pointer, size]

@@ -15,7 +15,6 @@ from torch.nn import functional as F
 
 from hotlap.core import native
 
-_FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
 _INDEX = {torch.int16: "int16_t", torch.int32: "int32_t"}
 
 
@@ -112,7 +111,7 @@ def _library(rows: Tensor, weight: Tensor) -> Any:
 
 @cache
 def _native(index: str) -> Any:
-    library = native.optional("sparse", Path(__file__).with_name("sparse.c"), (*_FLAGS, f"-DIndex={index}"))
+    library = native.optional("sparse", Path(__file__).with_name("sparse.c"), (*native.EXACT, f"-DIndex={index}"))
     if library is not None:
         pointer, size = ctypes.c_void_p, ctypes.c_int64
         for function in (library.hotlap_sum_rows, library.hotlap_add_rows):
