@@ -264,7 +264,7 @@ def test_help_has_an_example(arguments, tmp_path):
         (["train", "snake", "--hidden"], "hidden must be one or more layers"),
         (["train", "snake", "--evaluation-episodes", "0"], "evaluation-episodes must be at least 1"),
         (["train", "snake", "--resume", "x", "--preset", "fast"], "leave out --preset and --out"),
-        (["train", "snake", "--device", "cuda:99"], "--device cuda:99 cannot be used:"),
+        (["train", "snake", "--device", "cuda:99"], "device 'cuda:99' cannot be used:"),
         (["train", "snake", "--resume", "nope"], "no run 'nope'; there are no runs in .hotlap/runs here"),
         (["report", "nope"], "no run 'nope'"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 
 from hotlap.core import native
 from hotlap.core.errors import UsageError
+from hotlap.core.text import one_line
 from hotlap.record.header import Verb
 from hotlap.record.run import load as load_run
 from hotlap.systems import is_known, load, names
@@ -62,10 +63,15 @@ def checked(config: Any) -> Any:
         print(f"hotlap: {native.NO_COMPILER}; running the Python reference (--no-turbo)", file=sys.stderr)
         config = dataclasses.replace(config, turbo=False)
     if config.device != "cpu":
-        import torch
-
-        try:
-            torch.zeros(1, device=config.device)
-        except (RuntimeError, AssertionError) as error:
-            raise UsageError(f"--device {config.device} cannot be used: {str(error).splitlines()[0]}") from None
+        check_device(config.device)
     return config
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that this machine's torch cannot use."""
+    import torch
+
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"device {device!r} cannot be used: {one_line(str(error).partition(chr(10))[0])}") from None

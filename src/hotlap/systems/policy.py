@@ -7,7 +7,6 @@ while not over:
     action = policy.act(observation, info.get("action_mask"))
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hotlap.core.errors import RecordError, UsageError
+from hotlap.core.errors import RecordError
 from hotlap.core.text import one_line
 from hotlap.envs.spec import EnvSpec
 from hotlap.record.run import find
 from hotlap.systems import load
-from hotlap.systems.configs import config_from
+from hotlap.systems.configs import check_device, config_from
 from hotlap.train import checkpoint
-
-Memory = tuple[Tensor, ...]
-Greedy = Callable[[Tensor, Tensor | None, Memory], tuple[Tensor, Memory]]  # batches of observations and masks to actions
+from hotlap.train.actions import actions_of
+from hotlap.train.greedy import GreedyPolicy
+from hotlap.train.memory import Memory
 
 
 class LoadedPolicy:
@@ -35,9 +34,9 @@ class LoadedPolicy:
     `spec` says what it takes and gives: shapes and types of observations and actions.
     """
 
-    def __init__(self, greedy: Greedy, spec: EnvSpec, device: str) -> None:
+    def __init__(self, greedy: GreedyPolicy, spec: EnvSpec, device: str) -> None:
         self.spec = spec
-        self._greedy = greedy
+        self._greedy, self._actions = greedy, actions_of(spec)
         self._device = torch.device(device)
         self._memory: Memory = ()
         self._rows = 0  # of the batch that the memory is of; 0: none yet
@@ -72,7 +71,7 @@ class LoadedPolicy:
         chosen, memory = self._greedy(torch.from_numpy(np.ascontiguousarray(seen)).to(self._device), legal, self._memory)
         if memory:
             self._memory, self._rows = tuple(part.clone() for part in memory), len(seen)
-        actions = self._for_env(chosen.cpu().numpy())
+        actions = self._actions.to_env(chosen)
         if not one:
             return actions
         return int(actions[0]) if self.spec.action_sizes and not self.spec.action_shape else actions[0]
@@ -85,22 +84,12 @@ class LoadedPolicy:
         legal = mask.reshape(rows, self.spec.choices)
         return torch.from_numpy(np.ascontiguousarray(legal)).to(self._device)
 
-    def _for_env(self, chosen: NDArray[Any]) -> NDArray[Any]:
-        actions = chosen.reshape(len(chosen), *self.spec.action_shape)
-        if self.spec.action_sizes:
-            return actions
-        space: Any = self.spec.action_space
-        return np.clip(actions, space.low, space.high)  # type: ignore[no-any-return]
-
 
 def load_policy(path: str | Path, device: str = "cpu") -> LoadedPolicy:
     """The policy of a training run. `path` is its folder, its id, "latest", or a checkpoint file."""
     found = checkpoint.load_file(Path(path)) if Path(path).is_file() else checkpoint.load(find(str(path)))
     source = found.source
-    try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"device {device!r} cannot be used: {one_line(str(error))}") from None
+    check_device(device)
     system = load(source.system, source.algorithm)
     try:
         config = replace(config_from(system, source.config), device=device)

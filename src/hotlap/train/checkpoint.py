@@ -8,7 +8,6 @@ that is not so, and `check_fits` one that belongs to another run, before anythin
 import hashlib
 import json
 import math
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from safetensors.numpy import save_file
 from torch import Tensor
 
 from hotlap.core.errors import RecordError
+from hotlap.core.text import one_line
 from hotlap.core.version import __version__
 from hotlap.envs.spec import Bound, EnvSpec
 from hotlap.record import codec
@@ -146,7 +146,7 @@ def load_file(path: Path) -> Checkpoint:
                 raise RecordError(f"{path} is damaged: its manifest and its arrays differ in {_some(odd)}")
             arrays = {name: _read_array(path, file, name, entry) for name, entry in manifest.arrays.items()}
     except (OSError, SafetensorError, ValueError) as error:
-        raise RecordError(f"{path} is damaged: {_one_line(error)}") from error
+        raise RecordError(f"{path} is damaged: {one_line(str(error), 200)}") from error
     source = Source(manifest.system, manifest.algorithm, manifest.config, _spec_from_json(manifest.spec, path))
     return Checkpoint(path, source, dict(manifest.numbers), arrays, manifest.hotlap)
 
@@ -190,7 +190,7 @@ def _spec_from_json(document: dict[str, Any], path: Path) -> EnvSpec:
         for dtype in (rest.get("obs_dtype", ""), *(table.get("dtype", "") for table in rest.get("tables", ()))):
             np.dtype(dtype)
     except (TypeError, AttributeError) as error:
-        raise RecordError(f"{path} is damaged: its environment's types: {_one_line(error)}") from None
+        raise RecordError(f"{path} is damaged: its environment's types: {one_line(str(error), 200)}") from None
     spec = codec.from_json(EnvSpec, rest, path)
     return replace(
         spec,
@@ -292,7 +292,3 @@ def tensors_of(arrays: Arrays, device: torch.device, prefix: str) -> dict[str, T
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(name[:60] for name in names[:3]) + more
-
-
-def _one_line(error: Exception) -> str:
-    return re.sub(r"\s+", " ", str(error))[:200]

@@ -11,7 +11,7 @@ observation; terminated ones do not bootstrap. How rows act and how a gradient i
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +26,12 @@ from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.envs.spec import EnvSpec
 from hotlap.train import finite, parallel, td
+from hotlap.train.actions import actions_of
 from hotlap.train.checkpoint import Varying, part_of, tensors_of
 from hotlap.train.configs import DQNConfig, check
 from hotlap.train.evaluation import Played, play
 from hotlap.train.flat import Adam, flatten
+from hotlap.train.greedy import GreedyPolicy, choose_with
 from hotlap.train.memory import Memory
 from hotlap.train.metrics import Metrics
 from hotlap.train.nets import QNETS, QMaker, QNet, named
@@ -78,8 +80,7 @@ def start(config: Config, env: Any, nets: Mapping[str, QMaker] = QNETS) -> State
     net = make_net(config, spec, nets).to(device)
     target = copy.deepcopy(net).requires_grad_(False)
     flat, target_flat = flatten(net), flatten(target)
-    # Seeds of their own for the environments: with seed + i, runs with neighbouring seeds would share most of them.
-    obs, info = env.reset(seed=np.random.SeedSequence(config.seed).generate_state(config.num_envs).tolist())
+    obs, info = env.reset(seed=parallel.row_seeds([config.seed], config.num_envs))
     mask = info.get("action_mask")
     actor, gradient, optimizer = td.choose(net, target, flat, target_flat, spec, config)
     return State(
@@ -229,8 +230,6 @@ def update(state: State, config: Config, clock: StageClock) -> None:
 
 # -- playing --
 
-GreedyPolicy = Callable[[Tensor, Tensor | None, Memory], tuple[Tensor, Memory]]
-
 
 def greedy_policy(net: nn.Module) -> GreedyPolicy:
     """Observations [rows, ...] and which actions are legal to the best actions [rows]; there is no memory."""
@@ -254,16 +253,7 @@ def evaluate(state: State, env: Any, seed: int, sampled: bool = False) -> Played
     """Play one greedy episode in each environment of `env`; per episode: return, length and the game's own metrics."""
     if sampled:
         raise ValueError("Q-values give no distribution of actions: evaluate greedily")
-    best = greedy_policy(state.net)
-
-    def choose(obs: NDArray[Any], info: dict[str, Any], fresh: NDArray[np.bool_] | None) -> NDArray[Any]:
-        mask = info.get("action_mask")
-        legal = None if mask is None else torch.from_numpy(mask).to(state.replay.device)
-        action, _ = best(torch.from_numpy(obs).to(state.replay.device), legal, ())
-        host: NDArray[Any] = action.cpu().numpy()
-        return host
-
-    return play(env, seed, choose)
+    return play(env, seed, choose_with(greedy_policy(state.net), actions_of(env.env_spec), state.replay.device))
 
 
 def networks(state: State) -> dict[str, nn.Module]:
@@ -300,7 +290,7 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
     parallel.restore(state.generator, arrays["generator"], state.env_steps, 1)
     state.obs = env.load_state(part_of(arrays, "env."))
     if not env.restores:  # it began new episodes
-        state.obs, _ = env.reset(seed=np.random.SeedSequence([state.env_steps]).generate_state(env.num_envs).tolist())
+        state.obs, _ = env.reset(seed=parallel.row_seeds([state.env_steps], env.num_envs))
         state.replay.open.zero_()
     if state.mask is not None:
         state.mask = env.outcome(0)[0].mask

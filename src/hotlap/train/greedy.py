@@ -1,5 +1,6 @@
-"""Playing with PPO's policy, greedily or not: in evaluations, and where a saved policy is used without our environments."""
+"""Playing with a trained policy, greedily or not: in evaluations, and where a saved one is used without our environments."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,13 @@ from hotlap.train.memory import Memory, cleared
 from hotlap.train.nets import Policy
 from hotlap.train.normalize import Moments
 
+# Observations, which actions are legal and the memory (`()` where an episode begins), to actions and the new memory.
+GreedyPolicy = Callable[[Tensor, Tensor | None, Memory], tuple[Tensor, Memory]]
+
 
 @dataclass(frozen=True)
 class PolicyPlayer:
-    """The most probable actions; with a generator, drawn ones. The memory of a policy that begins an episode is `()`."""
+    """PPO's policy: the most probable actions; with a generator, drawn ones."""
 
     net: Policy
     actions: Actions
@@ -34,8 +38,8 @@ class PolicyPlayer:
         return self.actions.sample(output, self.generator, mask)[0], memory
 
 
-def choose_with(policy: PolicyPlayer, device: torch.device) -> Choose:
-    """The policy as evaluations ask it: for arrays, with a memory that is cleared where episodes begin."""
+def choose_with(policy: GreedyPolicy, actions: Actions, device: torch.device) -> Choose:
+    """A policy as evaluations ask it: for arrays, with a memory that is cleared where episodes begin."""
     memory: Memory = ()
 
     def choose(obs: NDArray[Any], info: dict[str, Any], fresh: NDArray[np.bool_] | None) -> NDArray[Any]:
@@ -45,6 +49,6 @@ def choose_with(policy: PolicyPlayer, device: torch.device) -> Choose:
         mask = info.get("action_mask")
         mask = None if mask is None else torch.from_numpy(mask).to(device)
         action, memory = policy(torch.from_numpy(obs).to(device), mask, memory)
-        return policy.actions.to_env(action)
+        return actions.to_env(action)
 
     return choose

@@ -31,7 +31,10 @@ def rank() -> int:
 
 
 def row_seeds(entropy: list[int], rows: int) -> list[int]:
-    """Seeds for the rows of this process: those of one process with all the rows."""
+    """Seeds for the rows of this process: those of one process with all the rows.
+
+    Not seed + i, with which runs of neighbouring seeds would share most of their environments.
+    """
     first = rank() * rows
     return np.random.SeedSequence(entropy).generate_state(first + rows)[first:].tolist()  # type: ignore[no-any-return]
 

@@ -346,7 +346,7 @@ def evaluate(state: State, env: Any, seed: int, sampled: bool = False) -> Played
     if env.env_spec.seats > 1:
         player = rating.as_bot(lambda seen, mask: policy(seen, mask)[0], state.flat.device)
         return rating.rate(env, seed, player, rating.bots_of(getattr(env.game, "unwrapped", env.game)))
-    return play(env, seed, choose_with(policy, state.flat.device))
+    return play(env, seed, choose_with(policy, state.actions, state.flat.device))
 
 
 def networks(state: State) -> dict[str, nn.Module]:

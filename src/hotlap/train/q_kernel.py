@@ -54,7 +54,7 @@ class QKernel:
             legal,
             draw.data_ptr(),
             epsilon,
-            1 / max(epsilon, 1e-9),
+            scale_of(epsilon),
             action.data_ptr(),
             rows,
             self._act_work.data_ptr(),
@@ -91,6 +91,11 @@ class QKernel:
 
     def _workspace(self, rows: int) -> Tensor:
         return torch.zeros(self._library.hotlap_q_workspace(self._net, rows))
+
+
+def scale_of(epsilon: float) -> float:
+    """What scales a draw below epsilon to one below 1."""
+    return 1 / max(epsilon, 1e-9)
 
 
 class CompiledAdam(Adam):

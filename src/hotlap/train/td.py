@@ -60,7 +60,7 @@ class TorchActor:
         q = self.net(obs)
         greedy = legal(q, mask).argmax(dim=1)
         # One draw decides both whether to explore and, scaled up, where to: it is uniform below epsilon.
-        scaled = draw * scale_of(epsilon)
+        scaled = draw * q_kernel.scale_of(epsilon)
         if mask is None:
             random = (scaled * q.shape[1]).to(torch.int64).clamp_(max=q.shape[1] - 1)
         else:
@@ -68,11 +68,6 @@ class TorchActor:
             chosen = torch.minimum((scaled * count).to(torch.int64), count - 1)
             random = (mask.cumsum(dim=1) > chosen[:, None]).to(torch.uint8).argmax(dim=1)
         return torch.where(draw < epsilon, random, greedy)
-
-
-def scale_of(epsilon: float) -> float:
-    """What scales a draw below epsilon to one below 1."""
-    return 1 / max(epsilon, 1e-9)
 
 
 def legal(q: Tensor, mask: Tensor | None) -> Tensor:
