@@ -58,6 +58,25 @@ def test_connect4_against_a_trained_policy(monkeypatch, tmp_path):
     assert "is a policy for snake, not for connect4" in wrong
 
 
+def test_hearts_against_a_trained_policy(monkeypatch, tmp_path):
+    """It sees what it was trained on, which is not what the game shows by itself."""
+    flags = ["--num-envs", "8", "--horizon", "8", "--batch-size", "64", "--total-steps", "64", "--hidden", "8"]
+    run_cli("train", "hearts", *flags, "--evaluation-episodes", "4", "--out", "run", cwd=tmp_path)
+    result = played(monkeypatch, tmp_path, "q\n", "hearts", "--against", "run", "--seat", "4", "--seed", "1", "--json")
+    outcome = json.loads(result.stdout)
+    assert outcome["against"] == "run" and len(outcome["actions"]) == 9  # three seats have passed three cards each
+    assert result.stderr.count("(run) plays face down") == 9
+
+
+def test_petri_alone(monkeypatch, tmp_path):
+    moves = ["?", "t_s1", "u_LP_s1", "u_LP_s2", "t_s1", "wait"]
+    result = played(monkeypatch, tmp_path, "\n".join([*moves, "q", ""]), "petri", "--seed", "1", "--json")
+    outcome = json.loads(result.stdout)
+    assert outcome["against"] is None and outcome["returns"] == [-5.0 + 5.0 + 5.0] and len(outcome["actions"]) == 3
+    assert "You can play: u_LP_s1, WAIT." in result.stderr and "t_s1 cannot fire now" in result.stderr
+    assert "there is no transition 'u_LP_s2'" in result.stderr and "Left after 3 steps: " in result.stderr
+
+
 def test_it_can_be_left(monkeypatch, tmp_path):
     for typed in ("q\n", "", "wdq\n"):
         result = played(monkeypatch, tmp_path, typed, "snake", "--seed", "1")
@@ -67,7 +86,8 @@ def test_it_can_be_left(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["CartPole-v1"], "CartPole-v1 cannot be played at the keyboard; these can: hearts, snake, connect4"),
+        (["CartPole-v1"], "CartPole-v1 cannot be played at the keyboard; these can: hearts, snake, connect4, petri\n"),
+        (["petri", "--against", "random"], "petri has one seat: leave out --against and --seat"),
         (["snake", "--against", "random"], "snake has one seat: leave out --against and --seat"),
         (["snake", "--fps", "0"], "--fps must be above 0, not 0"),
         (["snake", "--seed", "-1"], "--seed must be at least 0, not -1"),

@@ -18,7 +18,6 @@ from hotlap.verbs.keyboard import key_of, raw_keys
 from hotlap.verbs.play import Play
 
 SCHEMA = "hotlap.play/1"
-Opponent = Callable[[Any, Any], int]  # the action for an observation and a mask
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,14 @@ class Outcome:
     over: bool  # whether the game was played to its end
 
 
+@dataclass(frozen=True)
+class Opponent:
+    """Who plays all seats but the person's."""
+
+    name: str
+    act: Callable[[Any, Any], int]  # the action for an observation and a mask
+
+
 class Quit(Exception):
     """The person has had enough."""
 
@@ -43,39 +50,57 @@ class Quit(Exception):
 
 
 def take_turns(game: Any, args: Play, seed: int, console: Console) -> Outcome:
-    """A game of turns, against a bot or a policy."""
-    seats = EnvSpec.of(game).seats
-    if not 1 <= args.seat <= seats:
+    """A game of turns, against a bot or a policy; alone, where there is one seat."""
+    seats, yours = EnvSpec.of(game).seats, args.seat - 1
+    if seats == 1:
+        _check_alone(args)
+    elif not 0 <= yours < seats:
         raise UsageError(f"--seat must be from 1 to {seats}, not {args.seat}")
-    name, opponent = _opponent(game, args, seed)
-    yours = args.seat - 1
-    console.print(f"You are seat {args.seat} of {seats}, against {name}. Type your move and Enter; ? shows help, q quits.")
+    game, opponent = _opponent(game, args, seed) if seats > 1 else (game, None)
+    against = f"You are seat {args.seat} of {seats}, against {opponent.name}. " if opponent else ""
+    console.print(f"{against}Type your move and Enter; ? shows help, q quits.")
     obs, info = game.reset(seed=seed)
     actions: list[int] = []
     returns, over = np.zeros(seats), False
     try:
         while not over:
-            seat, mask = int(info["seat"]), np.asarray(info["action_mask"], bool)
-            if seat == yours:
+            if opponent is None or int(info["seat"]) == yours:
                 console.print()
                 console.print(styled(game.draw_for(yours) if hasattr(game, "draw_for") else game.draw()))
                 action = _ask(game, console)
             else:
-                action = opponent(obs, mask)
-                player = name if seats == 2 else f"seat {seat + 1} ({name})"
+                action = opponent.act(obs, np.asarray(info["action_mask"], bool))
+                player = opponent.name if seats == 2 else f"seat {int(info['seat']) + 1} ({opponent.name})"
                 hidden = getattr(game, "hides_moves", False)
                 console.print(f"{player} plays {'face down' if hidden else game.describe_action(action)}")
             actions.append(action)
-            obs, _, terminated, truncated, info = game.step(action)
-            returns += info["rewards"]
+            obs, reward, terminated, truncated, info = game.step(action)
+            returns += info["rewards"] if seats > 1 else reward
             over = terminated or truncated
-        console.print()
-        console.print(styled(game.draw()))
-        others = np.delete(returns, yours).max()
-        console.print("You win." if returns[yours] > others else "You lose." if returns[yours] < others else "A draw.")
     except Quit:
         console.print("\nThe game is left as it is.")
+    if over or seats == 1:
+        console.print()
+        console.print(styled(game.draw()))
+        console.print(_result(returns, yours) if seats > 1 else _summary(game, len(actions), float(returns[0]), over))
+    name = opponent.name if opponent else None
     return Outcome(SCHEMA, args.system, seed, args.seat, name, tuple(actions), tuple(returns.tolist()), bool(over))
+
+
+def _result(returns: Any, yours: int) -> str:
+    others = np.delete(returns, yours).max()
+    return "You win." if returns[yours] > others else "You lose." if returns[yours] < others else "A draw."
+
+
+def _summary(game: Any, steps: int, total: float, over: bool) -> str:
+    """How a game of one seat went."""
+    metrics = ", ".join(f"{name} {value:g}" for name, value in zip(EnvSpec.of(game).metrics, game.metrics(), strict=True))
+    return f"{'Over' if over else 'Left'} after {steps} steps: {metrics}, return {total:.4g}"
+
+
+def _check_alone(args: Play) -> None:
+    if args.against is not None or args.seat != 1:
+        raise UsageError(f"{args.system} has one seat: leave out --against and --seat")
 
 
 def _ask(game: Any, console: Console) -> int:
@@ -102,30 +127,34 @@ def _line() -> str:
     return line
 
 
-def _opponent(game: Any, args: Play, seed: int) -> tuple[str, Opponent]:
-    """Who plays the other seats, by name."""
+def _opponent(game: Any, args: Play, seed: int) -> tuple[Any, Opponent]:
+    """Who plays the other seats, and the game that they play: with the observations that a policy was trained on."""
     from hotlap.train.rating import bots_of
 
     bots = bots_of(game)
     name = args.against or list(bots)[-1]
     if name in bots:
         bot, rng = bots[name], np.random.default_rng(seed)
-        return name, lambda obs, mask: int(bot(obs[None], mask[None], rng)[0])
+        return game, Opponent(name, lambda obs, mask: int(bot(obs[None], mask[None], rng)[0]))
     try:
         folder = find(name)
     except RecordError as error:
         raise UsageError(f"--against {name}: no bot ({', '.join(bots)}), and {error}") from None
-    return folder.name, _policy(folder, args.system)
+    return _policy(folder, args.system)
 
 
-def _policy(folder: Path, system: str) -> Opponent:
+def _policy(folder: Path, name: str) -> tuple[Any, Opponent]:
     import hotlap
+    from hotlap.systems import configs
+    from hotlap.systems.simulation import make_single
 
     trained = load(folder).header.target
-    if trained != system:
-        raise UsageError(f"--against {folder} is a policy for {trained}, not for {system}")
+    if trained != name:
+        raise UsageError(f"--against {folder} is a policy for {trained}, not for {name}")
+    system = configs.system(name, configs.saved_algorithm(str(folder)))
+    game = make_single(system.source(configs.saved_config(system, str(folder))))
     policy = hotlap.load_policy(folder)
-    return lambda obs, mask: int(policy.act(obs, mask))
+    return game, Opponent(folder.name, lambda obs, mask: int(policy.act(obs, mask)))
 
 
 # -- games that go on --
@@ -133,8 +162,7 @@ def _policy(folder: Path, system: str) -> Opponent:
 
 def run_on(game: Any, args: Play, seed: int, console: Console) -> Outcome:
     """A game of one seat that goes on by itself."""
-    if args.against is not None or args.seat != 1:
-        raise UsageError(f"{args.system} has one seat: leave out --against and --seat")
+    _check_alone(args)
     fps = args.fps or float(game.metadata.get("render_fps") or 5) / 2
     game.reset(seed=seed)
     rounds = _with_keys if sys.stdin.isatty() and console.is_terminal else _with_lines
@@ -149,9 +177,8 @@ def run_on(game: Any, args: Play, seed: int, console: Console) -> Outcome:
                 break
     except Quit:
         pass
-    metrics = ", ".join(f"{name} {value:g}" for name, value in zip(EnvSpec.of(game).metrics, game.metrics(), strict=True))
     console.print(_shown(game))
-    console.print(f"{'Over' if over else 'Left'} after {len(actions)} steps: {metrics}, return {total:.4g}")
+    console.print(_summary(game, len(actions), total, over))
     return Outcome(SCHEMA, args.system, seed, 1, None, tuple(actions), (total,), over)
 
 

@@ -242,13 +242,16 @@ class PetriNet(gymnasium.Env[NDArray[np.float32], int]):
         return "WAIT" if action == self.wait_action else f"action {action}"
 
     def parse_action(self, text: str) -> int:
-        """The action that `describe_action` describes."""
+        """The action that `describe_action` describes; it must be legal."""
         word = text.strip()
         if word.upper() == "WAIT":
             return self.wait_action
         if word not in self.net.transition_number:
             raise ValueError(f"there is no transition {word!r}; type WAIT or one of {', '.join(self.net.transition_number)}")
-        return self.net.transition_number[word]
+        action = self.net.transition_number[word]
+        if not self._mask[action]:
+            raise ValueError(f"{word} cannot fire now")
+        return action
 
     def draw(self) -> Picture:
         """Each place with its tokens: yellow while processed, green when ready, red near scrap."""
