@@ -86,6 +86,12 @@ def test_pages_references_names_and_inhibitor_arcs():
     assert (go.inputs, go.guards) == ((Arc("a"),), (Guard("b", 1),))
 
 
+def test_parallel_inhibitor_arcs_must_all_hold():
+    inhibitors = [f"<inscription><text>{n}</text></inscription><arctype><text>inhibitor</text></arctype>" for n in (3, 2, 5)]
+    (transition,) = parse_pnml(document(A, B, T, *(arc("b", "t", label) for label in inhibitors))).transitions
+    assert transition.guards == (Guard("b", 2),) and not transition.inputs
+
+
 def test_places_that_share_a_name_are_told_apart():
     label = "<name><text>same</text></name>"
     assert [each.name for each in parse_pnml(document(place("a", label), place("b", label), T)).places] == [

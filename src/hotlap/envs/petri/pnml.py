@@ -152,8 +152,10 @@ class _Reader:
         kind = _text(element, "arctype") or "normal"
         if source in self._places and target in self._transitions:
             ends, place = arcs[target].inputs, source
-            if kind == "inhibitor":
-                ends, kind = arcs[target].guards, "normal"
+            if kind == "inhibitor":  # parallel ones must all hold: the lowest limit
+                guards = arcs[target].guards
+                guards[place] = min(weight, guards.get(place, weight))
+                return
         elif source in self._transitions and target in self._places:
             ends, place = arcs[source].outputs, target
         else:

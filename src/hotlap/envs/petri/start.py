@@ -55,7 +55,9 @@ def read_start(options: Mapping[str, Any], default: Net) -> tuple[Net, FirstMark
     counts, stays = [], []
     for place, identified in zip(net.places, net.identified, strict=True):
         tokens = given.get(place.name, 0)
-        each = [0] * tokens if identified and _count(tokens) and tokens <= net.token_limit else tokens
+        if identified and _count(tokens) and tokens > net.token_limit:
+            raise ValueError(_too_many(tokens, net))  # before as many stays are listed
+        each = [0] * tokens if identified and _count(tokens) else tokens
         if not identified:
             if not _count(tokens):
                 raise ValueError(f"petri: the marking of resource {place.name} must be a number of tokens, not {tokens!r}")
@@ -67,9 +69,13 @@ def read_start(options: Mapping[str, Any], default: Net) -> tuple[Net, FirstMark
         stays.append(tuple(each) if identified else ())
         if place.capacity is not None and counts[-1] > place.capacity:
             raise ValueError(f"petri: the marking puts {counts[-1]} tokens into {place.name}, which holds {place.capacity}")
-    if sum(map(len, stays)) > net.token_limit:
-        raise ValueError(f"petri: the marking has {sum(map(len, stays))} tokens, net {net.name!r} at most {net.token_limit}")
+    if (total := sum(map(len, stays))) > net.token_limit:
+        raise ValueError(_too_many(total, net))
     return net, FirstMarking(tuple(counts), tuple(stays))
+
+
+def _too_many(tokens: int, net: Net) -> str:
+    return f"petri: the marking has {tokens} tokens, net {net.name!r} at most {net.token_limit}"
 
 
 def _count(value: object) -> bool:
