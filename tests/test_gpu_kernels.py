@@ -22,6 +22,8 @@ OPTIONS = {
         {"observation": "sparse"},
         {"observation": "dense", "pass_cards": False, "can_lead_any_club": True},
         {"observation": "bytes", "jd_bonus": True, "avoid_all_tricks_bonus": True, "must_break_hearts": False},
+        {"observation": "relative"},
+        {"observation": "sparse", "history": 5},
     ],
     "predators": [{}, {"agents": 16, "prey": 30}, {"agents": 2, "prey": 1, "map": "....#..\n.......\n..#...."}],
     "cage2": [

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from decimal import Decimal, localcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from hotlap.envs.declare import declaration
 from hotlap.envs.layout import draw_legal
 from hotlap.envs.numeric import sin_cos
 from hotlap.envs.spec import EnvSpec
+from hotlap.envs.start import RANDOM, Start
 from tests import cuda_runner
 from tests.lockstep import assert_lockstep
 from tests.toy_games import TOYS
@@ -29,42 +31,12 @@ def toys(monkeypatch):
         monkeypatch.setitem(envs.GAMES, name, f"tests.toy_games:{kind.__name__}")
 
 
-def snapshot(result):
-    """Copies of everything that a reset or step tells, ended rows apart."""
-    *arrays, info = result
-    copies = {str(i): array.copy() for i, array in enumerate(arrays)}
-    copies |= {name: info[name].copy() for name in ("action_mask", "seat", "active") if name in info}
-    if len(arrays) > 1 and "rewards" in info:
-        copies["rewards"] = info["rewards"].copy()
-    if "_final_obs" in info:
-        ended = info["_final_obs"]
-        copies |= {"final_obs": info["final_obs"][ended]}
-        copies |= {f"final {name}": values[ended] for name, values in info["final_info"].items()}
-    return copies
-
-
-def assert_same(one, other):
-    assert one.keys() == other.keys()
-    for name, array in one.items():
-        np.testing.assert_array_equal(array, other[name], name)
-
-
-def legal(env, info, random):
-    mask = info.get("action_mask", np.ones((env.num_envs, env.env_spec.choices), bool))
-    return draw_legal(env.single_action_space, mask, random)
-
-
-def lockstep(left, right, steps, options=None, seed=5):
-    """Step both with the same random legal actions; how many episodes ended."""
-    random, ended = np.random.default_rng(seed), 0
-    one, other = left.reset(seed=seed, options=options), right.reset(seed=seed, options=options)
-    assert_same(snapshot(one), snapshot(other))
-    for _ in range(steps):
-        actions = legal(left, one[-1], random)
-        one, other = left.step(actions), right.step(actions)
-        assert_same(snapshot(one), snapshot(other))
-        ended += int(one[-1].get("_final_obs", np.zeros(1)).sum())
-    return ended
+def lockstep(left, right, steps, options=None, reset=True):
+    """Step both with random legal actions, several at once in some games; how many episodes ended."""
+    for env in (left, right) if reset else ():
+        env.reset(seed=5, options=options)
+    choose = partial(draw_legal, left.single_action_space)
+    return len(assert_lockstep(left, right, steps, seed=5, reset=False, choose=choose))
 
 
 @pytest.mark.parametrize(
@@ -180,6 +152,25 @@ def test_a_board_for_each_environment():
     assert lockstep(kernel, python, 100, options) > 3
 
 
+def test_a_refused_table_leaves_the_others_as_they_are():
+    """A kernel reads the tables where they lie: it must never be left with some new ones and pointers to the old."""
+    env, twin = (hotlap.make_vec("petri", 3, wafers=3, seed=0) for _ in range(2))
+    lockstep(env, twin, 20)
+    first, *_, last = env.engine.tables.arrays
+    before = {name: array.copy() for name, array in env.engine.tables.arrays.items()}
+    changed, wrong = before[first][0] + 1, before[last][0][:-1]
+    with pytest.raises(ValueError, match=f"table {last} must be"):
+        env.engine.reset(None, [RANDOM, Start(tables={first: changed}), Start(tables={first: changed, last: wrong})], 0)
+    saved = env.state()
+    with pytest.raises(ValueError, match=f"the saved table {last} does not fit"):
+        env.load_state(
+            {**saved, f"table.{first}": saved[f"table.{first}"] + 1, f"table.{last}": saved[f"table.{last}"][:, :-1]}
+        )
+    for name, array in env.engine.tables.arrays.items():
+        np.testing.assert_array_equal(array, before[name])
+    lockstep(env, twin, 20, reset=False)
+
+
 # -- wrong actions --
 
 
@@ -195,16 +186,19 @@ def test_a_board_for_each_environment():
     ],
 )
 def test_wrong_actions_step_nothing(turbo, game, actions, message):
-    start = {"position": 0} if game == "walk" else {"supply": [9, 2, 9]}
+    start, right = ({"position": 0}, [[1, 0]] * 3) if game == "walk" else ({"supply": [9, 2, 9]}, [0] * 9)
     for workers in (0,) if turbo or "outside Multi" in message else (0, 2):
-        env = hotlap.make_vec(game, 3, turbo=turbo, workers=workers, seed=0)
-        env.reset(options=start)
+        env = hotlap.make_vec(game, 3, turbo=turbo, workers=workers, async_factor=max(1, workers), seed=0)
+        twin = hotlap.make_vec(game, 3, turbo=turbo, seed=0)
+        for each in (env, twin):
+            each.reset(options=start)
         before = env.state()
         with pytest.raises(ValueError, match=message):
             env.step(actions)
-        if not workers:  # workers may have stepped, each on its own
-            for name, array in env.state().items():
-                np.testing.assert_array_equal(array, before[name])
+        for name, array in env.state().items():
+            np.testing.assert_array_equal(array, before[name])
+        for one, other in zip(env.step(right)[:4], twin.step(right)[:4], strict=True):  # and it goes on as if nothing was
+            np.testing.assert_array_equal(one, other)
         env.close()
 
 
@@ -218,20 +212,25 @@ def test_saved_and_restored_to_the_bit(name, turbo):
     env, other = (
         hotlap.make_vec(name, 4, turbo=turbo, workers=workers, seed=3) for workers in (0, 2 * (not turbo and name == "herd"))
     )
-    random, (_, info) = np.random.default_rng(0), env.reset(options=options)
+    random, _ = np.random.default_rng(0), env.reset(options=options)
     for _ in range(17):
-        *_, info = env.step(legal(env, info, random))
+        env.step(draw_legal(env.single_action_space, env.outcome(0)[0].mask, random))
     saved = env.state()
     other.reset(seed=99)
     np.testing.assert_array_equal(other.load_state(saved), saved["obs"])
-    for _ in range(40):
-        actions = legal(env, info, random)
-        one, two = env.step(actions), other.step(actions)
-        assert_same(snapshot(one), snapshot(two))
-        info = one[-1]
+    lockstep(env, other, 40, reset=False)
     if turbo and name == "walk":
         with pytest.raises(ValueError, match="the saved table prizes does not fit"):
             other.load_state({**saved, "table.prizes": saved["table.prizes"][:3]})
+    other.close()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_masks_are_told_after_a_restored_state(workers):
+    env, other = (hotlap.make_vec("walk", 4, turbo=False, workers=each, seed=3) for each in (0, workers))
+    env.reset()
+    other.load_state(env.state())
+    np.testing.assert_array_equal(other.step([[1, 0]] * 4)[-1]["action_mask"], env.step([[1, 0]] * 4)[-1]["action_mask"])
     other.close()
 
 
@@ -245,6 +244,18 @@ def test_what_cannot_be_declared():
             declaration(wrong, {})
     with pytest.raises(ValueError, match="REWARD: a kernel's constants are finite"):
         declaration(spec, {"REWARD": math.inf})
+
+
+def test_wrong_options_and_errors_inside_a_constructor(monkeypatch):
+    with pytest.raises(ValueError, match="walk: unknown option: got an unexpected keyword argument 'size'"):
+        hotlap.make_vec("walk", 2, size=3)
+
+    def fail(self, best=3.0):
+        raise TypeError("a bug of the game's own")
+
+    monkeypatch.setattr(TOYS["walk"], "__init__", fail)
+    with pytest.raises(TypeError, match="a bug of the game's own"):
+        hotlap.make_vec("walk", 2)
 
 
 def test_a_header_of_the_users_is_not_included(tmp_path, monkeypatch):
@@ -288,7 +299,12 @@ def test_the_game_in_the_docs(tmp_path, monkeypatch):
 
 CUDA_OPTIONS = {
     "snake": [{"features": "basic"}, {"features": "flood", "size": 32}, {"features": "grid", "size": 5}],
-    "hearts": [{"observation": "sparse"}, {"observation": "bytes", "jd_bonus": True, "must_break_hearts": False}],
+    "hearts": [
+        {"observation": "sparse"},
+        {"observation": "bytes", "jd_bonus": True, "must_break_hearts": False},
+        {"observation": "relative"},
+        {"observation": "sparse", "history": 5},
+    ],
     "cage2": [{"actions": "merged", "observation": "scans"}, {"observation": "truth", "replay": True}],
     "predators": [{}, {"agents": 16, "prey": 30, "map": "." * 64 + "\n" + "#." * 32}],
     "mettagrid": [{}, {"agents": 1, "tokens": 16}],

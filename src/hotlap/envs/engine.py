@@ -76,9 +76,10 @@ class KernelTables:
         self.arrays = {table.name: np.array(tables[table.name])[None] for table in self._spec.tables}  # [1 or num_envs, ...]
 
     def replace(self, starts: Sequence[Start]) -> bool:
-        """Take the tables of new starts; whether any array has moved."""
-        for i, start in enumerate(starts):
-            for name, table in check_tables(self._spec, dict(start.tables), all_of_them=False).items():
+        """Take the tables of new starts, all of them or, if one is refused, none; whether any array has moved."""
+        checked = [check_tables(self._spec, dict(start.tables), all_of_them=False) for start in starts]
+        for i, tables in enumerate(checked):
+            for name, table in tables.items():
                 shared = len(self.arrays[name]) < self._num_envs
                 if shared and not np.array_equal(self.arrays[name][0], table):
                     self.arrays[name] = np.repeat(self.arrays[name], self._num_envs, 0)
@@ -88,12 +89,12 @@ class KernelTables:
         return any(start.tables for start in starts)
 
     def load(self, saved: dict[str, NDArray[Any]]) -> None:
-        """Take saved arrays."""
+        """Take saved arrays, all of them or, if one does not fit, none."""
         for table in self._spec.tables:
             array = saved[table.name]
             if array.dtype.str != table.dtype or array.shape[1:] != table.shape or len(array) not in (1, self._num_envs):
                 raise ValueError(f"the saved table {table.name} does not fit")
-            self.arrays[table.name] = np.array(array)
+        self.arrays = {table.name: np.array(saved[table.name]) for table in self._spec.tables}
 
     def pointers(self) -> list[int]:
         """Fields `tables` and `strides` of engine.h's struct Batch."""
@@ -161,8 +162,8 @@ class NativeEngine(InProcess):
         if state["envs"].shape != self._states.shape:
             raise ValueError(f"the saved environments do not fit {self.identity}")
         self.tables.load({name: state[f"{TABLE}{name}"] for name in self.tables.arrays})
-        self._states[...] = state["envs"]
         self._lay_out()
+        self._states[...] = state["envs"]
 
     def close(self) -> None:
         if self._pool is not None:

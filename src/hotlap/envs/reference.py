@@ -23,13 +23,13 @@ class ReferenceEngine(SerialEngine):
     restores = True
 
     def step(self, slot: int) -> int:
-        row = self._wrong_action(self._buffers[slot - 1])
+        row = self.first_wrong(EnvSpec.of(self.envs[0]), self._actions, self._buffers[slot - 1])
         return super().step(slot) if row is None else -1 - row
 
-    def _wrong_action(self, now: StepBuffers) -> int | None:
+    @staticmethod
+    def first_wrong(spec: EnvSpec, actions: NDArray[Any], now: StepBuffers) -> int | None:
         """The first row whose action is out of range, or illegal although it plays."""
-        spec = EnvSpec.of(self.envs[0])
-        actions = self._actions.reshape(self.num_rows, -1)
+        actions = actions.reshape(len(actions), -1)
         fits = ((actions >= 0) & (actions < spec.action_sizes)).all(1)
         if spec.masked and fits.all():
             choices = actions + np.cumsum([0, *spec.action_sizes[:-1]])

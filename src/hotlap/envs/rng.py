@@ -4,6 +4,8 @@ Draw number `n` of a stream is a pure function of (key, n), so a stream can be s
 another device and replayed there, and never depends on which thread runs the environment.
 """
 
+from secrets import randbits
+
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -21,6 +23,11 @@ class Rng:
     def __init__(self, seed: int) -> None:
         self.key = mix64((seed + _GOLDEN) & _MASK)
         self.counter = 0
+
+    @classmethod
+    def unseeded(cls) -> "Rng":
+        """Another stream each time."""
+        return cls(randbits(64))
 
     def below(self, n: int) -> int:
         """A uniform integer in [0, n)."""

@@ -34,6 +34,10 @@ class InProcess:
     def start(self, group: int, slot: int) -> None:
         self._slot = slot
 
+    def wrong_action(self, group: int, slot: int) -> int | None:
+        """None: a wrong action is found in `step`, before anything is stepped."""
+        return None
+
     def wait(self) -> list[tuple[int, int]]:
         """(group, how many episodes ended) of each group that has stepped; -1 - i instead if the action of row i is wrong."""
         if self._slot is None:
@@ -80,6 +84,11 @@ class SerialEngine(InProcess):
             self._fail(error)
         self._returns[:] = self._seat_returns[:] = 0
         self._lengths[:] = 0
+
+    @staticmethod
+    def first_wrong(spec: EnvSpec, actions: NDArray[Any], now: StepBuffers) -> int | None:
+        """The first row whose action is refused in the state `now`; None: these environments judge actions themselves."""
+        return None
 
     def step(self, slot: int) -> int:
         out, at = self._buffers[slot], self.at

@@ -5,7 +5,7 @@ Arrays that `reset` and `step` return are views of buffers, not copies. There ar
 two, what a step returned stays valid during the next step and is overwritten by the one after it.
 """
 
-import copy
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hotlap.envs import layout, load_game, pettingzoo, start
+from hotlap.envs import layout, load_game, pettingzoo, registered, start
 from hotlap.envs.buffers import Arrays, StepBuffers
 from hotlap.envs.engine import NativeEngine, identity
 from hotlap.envs.reference import AgentsReferenceEngine, ReferenceEngine
@@ -25,7 +25,6 @@ from hotlap.envs.spec import EnvSpec
 from hotlap.envs.workers import PATIENCE, WorkerEngine
 
 MAX_ENVS = 1 << 22
-LONGEST = 10_000  # steps of an episode, where the environment itself sets no limit
 AUTO = -1  # workers: as many as measure fastest
 Engine = NativeEngine | SerialEngine | WorkerEngine
 
@@ -100,6 +99,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         self._take(actions, slice(0, self.num_envs))
         for group in range(len(self.groups)):
+            self._check(group)  # all of them before any steps, or a wrong action would leave the others a step ahead
+        for group in range(len(self.groups)):
             self._start(group)
         while self.receive():
             pass
@@ -131,6 +132,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def send(self, group: int, actions: Any) -> None:
         """Begin a step of a group of rows."""
         self._take(actions, self.groups[group])
+        self._check(group)
         self._start(group)
 
     def receive(self) -> list[int]:
@@ -142,6 +144,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._slot[group] = (self._slot[group] + 1) % self.depth
             self._finished[group] = finished
         return [group for group, _ in over]
+
+    def _check(self, group: int) -> None:
+        row = self.engine.wrong_action(group, self._slot[group])
+        if row is not None:
+            self._refuse(row)
 
     def _refuse(self, row: int) -> None:
         action, agents = self._arrays.actions[row], self.env_spec.agents
@@ -237,9 +244,10 @@ def make_vec(
     _check_counts(name, num_envs=num_envs, threads=threads)
     kind = load_game(name)
     try:
-        game = kind(**options)
+        inspect.signature(kind).bind(**options)
     except TypeError as error:
-        raise ValueError(f"{name}: unknown option: {str(error).split('__init__() ')[-1]}") from None
+        raise ValueError(f"{name}: unknown option: {error}") from None
+    game = kind(**options)
     if not turbo:
         place = _Placement(workers, async_factor, depth, patience)
         engine = ReferenceEngine if game.env_spec.agents == 1 else AgentsReferenceEngine
@@ -269,13 +277,15 @@ def make_gym(
     _check_counts(name, num_envs=num_envs)
     if options and (callable(env) or env.startswith(pettingzoo.PREFIX)):
         raise ValueError(f"{name}: unknown option {', '.join(options)}")
-    make = env if callable(env) else pettingzoo.maker(env) if env.startswith(pettingzoo.PREFIX) else _maker(env, options)
-    first = _usable(make, name)
+    make = (
+        env if callable(env) else pettingzoo.maker(env) if env.startswith(pettingzoo.PREFIX) else registered.maker(env, options)
+    )
+    first = registered.with_numbers(make, name)
     if not isinstance(first.action_space, Box | Discrete | MultiDiscrete):
         raise ValueError(f"{name}: actions must be Discrete, MultiDiscrete or Box, not {first.action_space}")
     kind = AgentsEngine if isinstance(first, pettingzoo.SimultaneousEnv) else SerialEngine
     place = _Placement(workers, async_factor, depth, patience)
-    return _in_python(name, lambda: _usable(make, name), kind, first, num_envs, seed, place)
+    return _in_python(name, lambda: registered.with_numbers(make, name), kind, first, num_envs, seed, place)
 
 
 @dataclass(frozen=True)
@@ -314,33 +324,6 @@ def _in_python(
         env = GameVectorEnv(game, spec, engine.arrays, engine, seed)
     env.layout = chosen
     return env
-
-
-def _maker(name: str, options: dict[str, Any]) -> Callable[[], Any]:
-    """Makes a registered environment, without the wrappers that only check how they are called: ours is the right way."""
-    import gymnasium
-
-    spec: Any = copy.deepcopy(gymnasium.spec(name.rpartition(":")[2]))  # without the module that registered it
-    spec.order_enforce = False
-
-    def make() -> Any:
-        made = gymnasium.make(spec, disable_env_checker=True, **options)
-        if spec.max_episode_steps is None:  # or a greedy policy may play one episode forever
-            made = gymnasium.wrappers.TimeLimit(made, LONGEST)
-        return made
-
-    return make
-
-
-def _usable(make: Callable[[], Any], name: str) -> Any:
-    import gymnasium
-
-    try:
-        made = make()
-    except (gymnasium.error.Error, ImportError) as error:
-        raise ValueError(f"{name} cannot be made: {error}") from None
-    fine = isinstance(made.observation_space, Box) or not isinstance(made, gymnasium.Env)
-    return made if fine else gymnasium.wrappers.FlattenObservation(made)
 
 
 def _check_counts(name: str, least: int = 1, **counts: int) -> None:

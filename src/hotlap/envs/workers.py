@@ -73,9 +73,9 @@ class WorkerEngine:
     ) -> None:
         self.identity = name
         self.restores = kind.restores
-        self.masked = False
+        self.masked = spec.masked  # others' environments tell in `reset` whether they give masks
         self.num_rows = rows
-        self._agents = spec.agents
+        self._kind, self._spec = kind, spec
         self.workers = workers
         self.patience = patience
         memory = _memory(nbytes(spec, rows, depth) + 8 * workers)
@@ -143,22 +143,26 @@ class WorkerEngine:
             self._send([worker], cloudpickle.dumps(("reset", (slot, seeds is not None, own))))
         self.masked = b"masked" in self._all(self.patience * STARTING)
 
+    def wrong_action(self, group: int, slot: int) -> int | None:
+        """The first row of a group whose action is wrong: found here, where no worker has stepped yet."""
+        rows = self.groups[group]
+        now = self.arrays.buffers[slot].rows(rows.start, rows.stop)
+        row = self._kind.first_wrong(self._spec, self.arrays.actions[rows], now)
+        return None if row is None else rows.start + row
+
     def start(self, group: int, slot: int) -> None:
         self._ended[group], self._left[group] = 0, len(self._members[group])
         self._send(self._members[group], STEP + slot.to_bytes(4, "little"))
 
     def wait(self) -> list[tuple[int, int]]:
-        """(group, how many episodes ended) of each group that has stepped; -1 - i instead if the action of row i is wrong."""
+        """(group, how many episodes ended) of each group that has stepped."""
         if not any(worker.open for worker in self._workers):
             return []
         over: list[tuple[int, int]] = []
         while not over:
             for worker, reply in self._replies(self.patience):
-                ended, group = int.from_bytes(reply[1:], "little", signed=True), worker.group
-                if ended < 0:
-                    self._ended[group] = ended - worker.rows.start
-                elif self._ended[group] >= 0:
-                    self._ended[group] += ended
+                group = worker.group
+                self._ended[group] += int.from_bytes(reply[1:], "little")
                 self._left[group] -= 1
                 if not self._left[group]:
                     over.append((group, self._ended[group]))
@@ -175,7 +179,7 @@ class WorkerEngine:
 
     def _envs(self, worker: _Worker) -> slice:
         """The environments of a worker."""
-        return slice(worker.first, worker.first + (worker.rows.stop - worker.rows.start) // self._agents)
+        return slice(worker.first, worker.first + (worker.rows.stop - worker.rows.start) // self._spec.agents)
 
     def close(self) -> None:
         for worker in self._workers:
@@ -300,7 +304,7 @@ def _serve(connection: Connection, memory: int) -> None:
         message = _ask(connection, engine)
         if message[:1] == STEP:
             ended = engine.step(int.from_bytes(message[1:], "little"))
-            _answer(connection, STEP + ended.to_bytes(8, "little", signed=True))
+            _answer(connection, STEP + ended.to_bytes(8, "little"))
             continue
         name, arguments = cloudpickle.loads(message)
         if name == "reset":

@@ -100,12 +100,12 @@ class Hearts(gymnasium.Env[NDArray[Any], int]):
 
     def __init__(self, observation: str = "dense", render_mode: str | None = None, history: int = 0, **options: bool) -> None:
         self.observation, self.history = observation, history
-        self.rules = Rules(**options)
+        self.rules = Rules.of(options)
         self.render_mode = render_mode
         self.env_spec = information.spec(observation, history, METRICS)
         self.observation_space = self.env_spec.observation_space
         self.action_space = self.env_spec.action_space
-        self.rng = Rng(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF)  # type: ignore[arg-type]
+        self.rng = Rng.unseeded()
         self._start(None, None)
 
     # -- episode --

@@ -1,5 +1,6 @@
 """The options of the game, with OpenSpiel's names and defaults, and how a trick is counted."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -48,6 +49,15 @@ class Rules:
     """The queen of spades breaks hearts, as a heart does."""
     can_lead_hearts_instead_of_qs: bool = False
     """Who holds only hearts and the queen of spades may lead hearts, broken or not."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, bool]) -> "Rules":
+        """The rules that are given by name, the others as usual."""
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise ValueError(f"hearts: unknown option: {name!r}; the rules are {', '.join(known)}")
+        return cls(**options)
 
     def __post_init__(self) -> None:
         for field in fields(self):
