@@ -6,11 +6,10 @@
     python benchmarks/dqn.py snake --against PATH   Snake's fast preset to 30 apples; PATH: a checkout of an older hotlap
 
 Contenders run in fresh processes, interleaved in random order. A script itself says how fast its loop was. Results of the parts
-are kept together in results/dqn.json.
+are kept together in results/dqn.json, each with its command, date and machine.
 """
 
 import argparse
-import json
 import os
 import random
 import subprocess
@@ -18,11 +17,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from side_by_side import RESULTS, err, save, speedup
+from side_by_side import err, keep, show, speedup
+
+from hotlap.core import machine
 
 SCRIPTS = Path(__file__).with_name("scripts")
 ALPHA = "0.6"
-PAIRS = {  # of scripts with their arguments after the number of steps: the slow one, hotlap, the goal
+PAIRS = {  # of scripts with their arguments after the number of steps: the slow one, hotlap, the speedup aimed at
     "sb3": ("SB3", ("sb3_dqn.py",), ("hotlap_dqn.py",), 4),
     "turbo": ("SB3, turbo for hotlap", ("sb3_dqn.py",), ("hotlap_dqn.py", "0", "turbo"), 4),
     "prioritised": ("one plain file, prioritised", ("plain_prioritised_dqn.py",), ("hotlap_dqn.py", ALPHA), 4),
@@ -49,10 +50,10 @@ def compare(part: str, steps: int, rounds: int) -> dict[str, Any]:
         err.print(f"{part}: round {number + 1} of {rounds}")
         for key in coin.sample(list(scripts), len(scripts)):
             script, *arguments = scripts[key]
-            said = run(script, str(steps), *arguments)
-            samples[key].append(1 / said.pop("steps_per_s"))
-            others[key].append(said)
-    extra = {"goal": goal, "steps": steps, "said": others}
+            printed = run(script, str(steps), *arguments)
+            samples[key].append(1 / printed.pop("steps_per_s"))
+            others[key].append(printed)
+    extra = {"goal": goal, "steps": steps, "printed": others}
     return {f"hotlap against {name}": speedup(samples, name, "hotlap") | extra}
 
 
@@ -65,16 +66,17 @@ def snake(older: Path) -> dict[str, Any]:
     coin = random.Random(0)
     for seed in SEEDS:
         for key in coin.sample(list(sources), len(sources)):
-            said = run("snake_to_score.py", str(seed), str(APPLES), source=sources[key])
-            err.print(f"snake, seed {seed}, {key}: {said['seconds']:.1f} s, {said['score']:.1f} apples")
-            if said["score"] < APPLES:
+            printed = run("snake_to_score.py", str(seed), str(APPLES), source=sources[key])
+            err.print(f"snake, seed {seed}, {key}: {printed['seconds']:.1f} s, {printed['score']:.1f} apples")
+            if printed["score"] < APPLES:
                 sys.exit(f"{key} did not reach {APPLES} apples with seed {seed}")
-            samples[key].append(said["seconds"])
-            per_step[key].append(1 / said["steps_per_s"])
-            others[key].append(said)
+            samples[key].append(printed["seconds"])
+            per_step[key].append(1 / printed["steps_per_s"])
+            others[key].append(printed)
+    commit = {"older_commit": machine.git_commit(older)}
     return {
-        f"Snake to {APPLES} apples": speedup(samples, "older", "hotlap") | {"goal": 1, "said": others},
-        "Snake, seconds per step": speedup(per_step, "older", "hotlap"),
+        f"Snake to {APPLES} apples": speedup(samples, "older", "hotlap") | {"goal": 1, "printed": others} | commit,
+        "Snake, seconds per step": speedup(per_step, "older", "hotlap") | commit,
     }
 
 
@@ -87,10 +89,13 @@ def main() -> None:
     options = parser.parse_args()
     if options.part == "snake" and options.against is None:
         parser.error("snake needs --against PATH")
-    new = snake(options.against.resolve()) if options.part == "snake" else compare(options.part, options.steps, options.rounds)
-    path = RESULTS / "dqn.json"
-    kept: dict[str, Any] = json.loads(path.read_text())["results"] if path.exists() else {}
-    sys.exit(0 if save("dqn", "python benchmarks/dqn.py PART", kept | new) else 1)
+    if options.part == "snake":
+        results, flags = snake(options.against.resolve()), "--against WORKTREE"
+    else:
+        results = compare(options.part, options.steps, options.rounds)
+        flags = f"--steps {options.steps} --rounds {options.rounds}"
+    path = keep("dqn", f"python benchmarks/dqn.py {options.part} {flags}", results)
+    sys.exit(0 if show(results, path) else 1)
 
 
 if __name__ == "__main__":

@@ -6,22 +6,18 @@ LunarLander needs box2d (pip install box2d).
 """
 
 import argparse
-import json
 import multiprocessing
 import time
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
-from side_by_side import RESULTS, err
+from side_by_side import err, keep
 
-from hotlap.core import machine
 from hotlap.core.clock import StageClock
 from hotlap.envs.vector import make_gym
 from hotlap.train import dqn
@@ -124,7 +120,7 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", default=list(TASKS))
     parser.add_argument("--processes", type=int, default=1, help="seeds trained at once; their seconds are hints then")
     arguments = parser.parse_args()
-    path = RESULTS / "dqn_learning.json"
+    command = f"python benchmarks/dqn_learning.py {' '.join(arguments.tasks)} --processes {arguments.processes}"
     pairs = [(task, name) for task in arguments.tasks for name in ("hotlap", "SB3")]
     with ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("spawn")) as pool:
         jobs = {pair: [pool.submit(train, *pair, seed) for seed in range(TASKS[pair[0]][0])] for pair in pairs}
@@ -139,15 +135,7 @@ def main() -> None:
             }
             mean = sum(run["seconds"] for run in runs) / len(runs)
             print(task, name, [round(run["return"], 2) for run in runs], f"{mean:.1f} s each", flush=True)
-            keep(path, f"{task}: {name}", result)
-
-
-def keep(path: Path, title: str, result: dict[str, Any]) -> None:
-    """Add a result to those that are kept, or replace it."""
-    kept = json.loads(path.read_text())["results"] if path.exists() else {}
-    document: dict[str, Any] = {"schema": "hotlap.benchmark/1", "command": "python benchmarks/dqn_learning.py"}
-    document |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.describe()}
-    path.write_text(json.dumps({**document, "results": {**kept, title: result}}) + "\n")
+            keep("dqn_learning", command, {f"{task}: {name}": result}, indent=None)
 
 
 if __name__ == "__main__":

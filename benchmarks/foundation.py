@@ -89,7 +89,7 @@ def main() -> None:
     }
     results["replay, 256 envs: batched add / loop"] = replay()
     results["clock: an empty stage, off / on"] = speedup(interleave({"on": stage(True), "off": stage(False)}), "on", "off")
-    sys.exit(0 if save("foundation", "make bench", results) else 1)
+    sys.exit(0 if save("foundation", "python benchmarks/foundation.py", results) else 1)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def compare(name: str, options: dict[str, Any], num_envs: int, reference_envs: i
 def main() -> None:
     pin_to_one_core()
     results = {f"{title}: kernel / reference": compare(*case) for title, case in GAMES.items()}
-    sys.exit(0 if save("games", "make bench", results) else 1)
+    sys.exit(0 if save("games", "python benchmarks/games.py", results) else 1)
 
 
 if __name__ == "__main__":

@@ -6,19 +6,16 @@ Goals: 12 wafers finish without scrap in 95% of the episodes; 4 wafers within 5%
 tool has no randomness, so all greedy episodes are one; sampled ones differ. Also draws Gantt charts, docs/img/petri_*.svg.
 """
 
-import json
 import sys
 import time
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from side_by_side import RESULTS, err
+from side_by_side import err, write
 
-from hotlap.core import machine
 from hotlap.core.clock import StageClock
 from hotlap.core.stats import bootstrap_interval
 from hotlap.envs.petri.cluster import cluster_tool
@@ -58,7 +55,7 @@ def train(wafers: int, seed: int) -> dict[str, Any]:
 def summary(wafers: int, played: Played) -> dict[str, Any]:
     """How many episodes finished, and the makespan of those."""
     finished, makespan = played["finished"], played["makespan"]
-    whole = makespan[finished == 1]
+    makespans = makespan[finished == 1]
     result: dict[str, Any] = {
         "episodes": len(finished),
         "different": len({episode.actions for episode in played.episodes}),
@@ -66,10 +63,10 @@ def summary(wafers: int, played: Played) -> dict[str, Any]:
         "finished_ci95": score_interval(finished),
         "scrapped": float(played["scrapped"].mean()),
     }
-    if len(whole):
+    if len(makespans):
         best = SHORTEST.get(wafers, AT_LEAST[wafers])
-        result |= {"makespan": float(whole.mean()), "makespan_ci95": bootstrap_interval(whole)}
-        result |= {"longest": float(whole.max()), "to_shortest": float(whole.mean()) / best}
+        result |= {"makespan": float(makespans.mean()), "makespan_ci95": bootstrap_interval(makespans)}
+        result |= {"longest": float(makespans.max()), "to_shortest": float(makespans.mean()) / best}
     return result
 
 
@@ -99,15 +96,8 @@ def main() -> int:
             err.print(f"{wafers} wafers, seed {seed}: {run['seconds']:.0f} s of training; goals {'met' if good else 'NOT met'}")
             for name in ("before, sampled", "greedy", "sampled"):
                 err.print(f"  {name}: {_described(run[name])}")
-            keep(results)
+            write("petri_learning", "python benchmarks/petri_learning.py", results)
     return 1 if missed else 0
-
-
-def keep(results: dict[str, Any]) -> None:
-    document: dict[str, Any] = {"schema": "hotlap.benchmark/1", "command": "python benchmarks/petri_learning.py"}
-    document |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.describe()}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "petri_learning.json").write_text(json.dumps({**document, "results": results}, indent=1) + "\n")
 
 
 def _described(play: dict[str, Any]) -> str:

@@ -18,6 +18,8 @@ from typing import Any
 
 from side_by_side import err, save, speedup
 
+from hotlap.core import machine
+
 ROOT = Path(__file__).resolve().parent.parent
 CONTENDERS = {"hotlap": "hotlap_ppo.py", "SB3": "sb3_ppo.py", "one plain file": "plain_ppo.py"}
 STEPS, NATIVE_STEPS, ROUNDS, GOAL = 40_960, {"mlp": 262_144 * 20, "lstm": 262_144 * 6}, 5, 3
@@ -68,7 +70,7 @@ def against_checkout(other: Path, rounds: int) -> None:
             err.print(f"{title}: round {number + 1} of {rounds}")
             for name in coin.sample(list(checkouts), len(checkouts)):
                 samples[name].append(1 / run(script, *arguments, checkout=checkouts[name])["steps_per_s"])
-        results[title] = speedup(samples, "before", "now")
+        results[title] = speedup(samples, "before", "now") | {"before_commit": machine.git_commit(other)}
     save("ppo_against", "python benchmarks/ppo.py --against WORKTREE", results)
 
 

@@ -6,21 +6,17 @@ LunarLander needs box2d (pip install box2d). `Recall` is a task that needs a mem
 the agent must say which one; there hotlap's networks with and without a memory are compared.
 """
 
-import json
 import sys
 import time
 from collections import deque
 from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
-from side_by_side import RESULTS, err
+from side_by_side import err, keep
 
-from hotlap.core import machine
 from hotlap.core.clock import StageClock
 from hotlap.envs.vector import make_gym
 from hotlap.train import ppo
@@ -145,7 +141,6 @@ def contenders(task: str, config: ppo.Config) -> dict[str, Any]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    path = RESULTS / "ppo_learning.json"
     for task in sys.argv[1:] or TASKS:
         seeds, config = TASKS[task]
         for name, train in contenders(task, config).items():
@@ -160,16 +155,7 @@ def main() -> None:
             }
             mean = sum(run["seconds"] for run in runs) / len(runs)
             print(task, name, [round(run["return"], 2) for run in runs], f"{mean:.1f} s each", flush=True)
-            keep(path, f"{task}: {name}", result)
-
-
-def keep(path: Path, title: str, result: dict[str, Any]) -> None:
-    """Add a result to those that are kept, or replace it."""
-    results = json.loads(path.read_text())["results"] if path.exists() else {}
-    known = {name: kept for name, kept in results.items() if "curves of steps, seconds, return" in kept}
-    document: dict[str, Any] = {"schema": "hotlap.benchmark/1", "command": "python benchmarks/ppo_learning.py"}
-    document |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.describe()}
-    path.write_text(json.dumps({**document, "results": {**known, title: result}}) + "\n")
+            keep("ppo_learning", f"python benchmarks/ppo_learning.py {task}", {f"{task}: {name}": result}, indent=None)
 
 
 if __name__ == "__main__":

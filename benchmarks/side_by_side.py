@@ -17,6 +17,7 @@ from rich.progress import track
 
 from hotlap.core import machine, stats
 
+SCHEMA = "hotlap.benchmark/1"
 RESULTS = Path(__file__).with_name("results")
 err = Console(stderr=True)
 
@@ -48,13 +49,36 @@ def speedup(samples: dict[str, list[float]], slow: str, fast: str) -> dict[str, 
     return {"slow": slow, "fast": fast, "speedup": ratio, "ci95": [low, high], "per_second": rates, "seconds": samples}
 
 
-def save(name: str, command: str, results: dict[str, Any]) -> bool:
-    """Keep the results and print them as a table; whether all goals were met, with the whole interval."""
+def provenance(command: str) -> dict[str, Any]:
+    """By what command, when, and on which machine and commit something was measured."""
+    return {"command": command, "created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.describe()}
+
+
+def write(name: str, command: str, results: dict[str, Any]) -> Path:
+    """The results of one command as a file."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    document = {"schema": "hotlap.benchmark/1", "command": command, "created": created, "machine": machine.describe()}
-    path.write_text(json.dumps({**document, "results": results}, indent=1) + "\n")
+    path.write_text(json.dumps({"schema": SCHEMA, **provenance(command), "results": results}, indent=1) + "\n")
+    return path
+
+
+def save(name: str, command: str, results: dict[str, Any]) -> bool:
+    """Keep the speedups that one command measured and print them; whether all goals were met."""
+    return show(results, write(name, command, results))
+
+
+def keep(name: str, command: str, results: dict[str, Any], indent: int | None = 1) -> Path:
+    """Add results to those of earlier commands, or replace them. Each has its own command, date and machine."""
+    path = RESULTS / f"{name}.json"
+    kept = json.loads(path.read_text())["results"] if path.exists() else {}
+    kept |= {title: {**provenance(command), **result} for title, result in results.items()}
+    RESULTS.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"schema": SCHEMA, "results": kept}, indent=indent) + "\n")
+    return path
+
+
+def show(results: dict[str, Any], path: Path) -> bool:
+    """Print speedups as a table; whether all goals were met, with the whole interval."""
     console = Console(soft_wrap=True)
     missed = 0
     for title, result in results.items():

@@ -81,14 +81,14 @@ def main() -> None:
         weight = torch.from_numpy((weight / weight.max()).astype(np.float32))
         with torch.no_grad():
             best = target(torch.from_numpy(after[rows])).amax(1)
-            goal = torch.from_numpy(rewards[rows]) + GAMMA * torch.from_numpy(alive[rows]) * best
+            td_target = torch.from_numpy(rewards[rows]) + GAMMA * torch.from_numpy(alive[rows]) * best
         value = net(torch.from_numpy(seen[rows])).gather(1, torch.from_numpy(actions[rows])[:, None])[:, 0]
-        loss = (weight * nn.functional.smooth_l1_loss(value, goal, reduction="none")).mean()
+        loss = (weight * nn.functional.smooth_l1_loss(value, td_target, reduction="none")).mean()
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(net.parameters(), 10.0)
         optimizer.step()
-        priorities = ((value - goal).detach().abs().numpy() + 1e-6) ** ALPHA
+        priorities = ((value - td_target).detach().abs().numpy() + 1e-6) ** ALPHA
         tree.set(rows, priorities)
         top = max(top, float(priorities.max()))
         updates += 1
