@@ -76,6 +76,8 @@ def test_a_game_of_turns_replays_to_the_bit(turbo, tmp_path):
         words = [frame.actions[i % 2] for i, frame in enumerate(replay.frames[1:])]  # the seats in turn
         assert words == [f"column {action + 1}" for action in episode.actions]
     assert episode.players == ("random", "policy") and played["score"].mean() > 0.5
+    data = json.loads(as_html(replay, "connect4", 2).split('id="data">')[1].split("</script>")[0])
+    assert data["colours"] == ["var(--red)", "var(--yellow)"]  # as X and O are drawn
     names = report.player_names(episode)
     assert names == ("seat 1, random", "seat 2, policy") and report.outcome(1.0) == "the policy won"
 

@@ -102,8 +102,9 @@ def frame_text(replay: Replay, frame: Frame) -> Group:
     status = Text(f"step {frame.step}/{replay.episode.length}", style="bold")
     names = player_names(replay.episode)
     lines = [status]
-    for name, action, reward, total in zip(names, frame.actions, frame.rewards, frame.returns, strict=True):
-        line = Text(f"{clean(name)}  " if name else "")
+    styles = replay.seat_styles or ("",) * len(names)
+    for name, style, action, reward, total in zip(names, styles, frame.actions, frame.rewards, frame.returns, strict=True):
+        line = Text.assemble((f"{clean(name)}  " if name else "", style))
         line.append(f"action {clean(action)}  " if action else "", style="cyan")
         line.append(f"reward {reward:+.4g}  return {total:.4g}")
         lines.append(line)

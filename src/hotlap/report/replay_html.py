@@ -16,6 +16,8 @@ from hotlap.systems.simulation import Frame, Replay
 TEMPLATE = Path(__file__).with_name("replay.html.jinja")
 # The sixteen colours of a terminal are CSS variables, which differ between light and dark.
 COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+# Of players whom the game draws in no colours of their own: further variables of the page.
+PLAYER_COLOURS = ("accent", "red", "green", "magenta", "cyan", "yellow", "blue", "quiet")
 
 
 def as_html(replay: Replay, system: str, fps: float) -> str:
@@ -24,12 +26,21 @@ def as_html(replay: Replay, system: str, fps: float) -> str:
     data = {
         "styles": [css(style) for style in styles],
         "players": [clean(name) for name in player_names(replay.episode)],
+        "colours": _player_colours(replay),
         "frames": frames,
         "fps": fps,
     }
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")  # nothing in a script may end it
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(TEMPLATE.read_text())
     return template.render(title=clean(headline(replay, system)), warning=clean(warning(replay)), data=text, colours=COLOURS)
+
+
+def _player_colours(replay: Replay) -> list[str]:
+    """Of names and curves: as the players are drawn."""
+    colours = [f"var(--{PLAYER_COLOURS[i % len(PLAYER_COLOURS)]})" for i in range(len(replay.episode.players))]
+    for i, style in enumerate(replay.seat_styles):
+        colours[i] = _colour(Style.parse(style).color) or colours[i]
+    return colours
 
 
 def _frame(frame: Frame, styles: dict[str, int]) -> dict[str, Any]:

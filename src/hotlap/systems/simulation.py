@@ -1,6 +1,7 @@
 """A kept episode, played again on the Python environment: every state, action and reward of it.
 
-A game shows its states by `draw()`; of others the text that they render is shown, or else the numbers of the observation.
+A game shows its states by `draw()`, and says by `seat_styles` in which style it draws each seat; of others the text that they
+render is shown, or else the numbers of the observation.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ class Replay:
     episode: Episode
     frames: tuple[Frame, ...]
     fps: float  # at which it is good to look at
+    seat_styles: tuple[str, ...] = ()  # in which each seat is drawn; none: in no colours of their own
 
     @property
     def reproduced(self) -> bool:
@@ -57,7 +59,8 @@ def play_again(source: EnvSource, episode: Episode) -> Replay:
     finally:
         env.close()
     fps = float(getattr(env, "metadata", {}).get("render_fps") or DEFAULT_FPS)
-    return Replay(source, episode, frames, fps)
+    styles = tuple(getattr(getattr(env, "unwrapped", env), "seat_styles", ()))
+    return Replay(source, episode, frames, fps, styles if len(styles) == len(episode.returns) else ())
 
 
 def make_single(source: EnvSource) -> Any:
@@ -104,11 +107,11 @@ def _one_row(env: Any, episode: Episode) -> Iterator[Frame]:
     words = _words(env)
     for step, action in enumerate(episode.actions, 1):
         seat = int(info["seat"]) if players > 1 else 0
-        said = words(action)
+        description = words(action)
         obs, reward, terminated, truncated, info = env.step(_for_env(action, env.action_space))
         rewards = [float(part) for part in info["rewards"]] if players > 1 else [float(reward)]
         returns = [total + part for total, part in zip(returns, rewards, strict=True)]
-        acted = tuple(said if number == seat else "" for number in range(players))
+        acted = tuple(description if number == seat else "" for number in range(players))
         yield Frame(step, _picture(env, obs), acted, tuple(rewards), tuple(returns))
         if terminated or truncated:
             return
@@ -122,11 +125,11 @@ def _agents(env: Any, episode: Episode) -> Iterator[Frame]:
     yield Frame(0, _picture(env, seen), ("",) * players, (0.0,) * players, tuple(returns))
     words = _words(env)
     for step, actions in enumerate(episode.actions, 1):
-        said = [words(action) for action in actions]
+        descriptions = [words(action) for action in actions]
         left, over = env.step([_for_env(action, env.action_space) for action in actions])
         rewards, acted = [0.0] * players, [""] * players
         for agent, obs, reward, *_ in left:
-            seen[agent], rewards[agent], acted[agent] = obs, float(reward), said[agent]
+            seen[agent], rewards[agent], acted[agent] = obs, float(reward), descriptions[agent]
             returns[agent] += rewards[agent]
         yield Frame(step, _picture(env, seen), tuple(acted), tuple(rewards), tuple(returns))
         if over:
@@ -147,7 +150,7 @@ def _for_env(action: Any, space: Any) -> Any:
 
 
 def _words(env: Any) -> Callable[[Any], str]:
-    """How an action is said: by the game, or as its numbers."""
+    """How an action is described: by the game, or as its numbers."""
     describe = getattr(getattr(env, "unwrapped", env), "describe_action", None)
     if describe is not None:
         return lambda action: str(describe(action))

@@ -37,6 +37,7 @@ class ConnectFour(gymnasium.Env[NDArray[np.uint8], int]):
     metadata = {"render_modes": ["ansi"], "render_fps": 2}
     kernel = Path(__file__).with_name("kernel.h")
     bots = BOTS
+    seat_styles = STYLES
 
     stones: dict[Cell, int]  # (row, column) -> seat; row 0 is the top
     last: int | None  # the column of the last move
