@@ -45,7 +45,7 @@ def split(options: Options, num_envs: int) -> Sequence[Options] | None:
         raise ValueError(
             f"reset option {PER_ENV} stands alone and is a list of {num_envs}: options or None for each environment"
         )
-    if not all(one is None or isinstance(one, Mapping) for one in each):
+    if not all(env_options is None or isinstance(env_options, Mapping) for env_options in each):
         raise ValueError(f"reset option {PER_ENV} holds options or None for each environment")
     return each
 
@@ -55,7 +55,7 @@ def encode(game: Any, each: Sequence[Options] | None) -> list[Start] | None:
     if each is None:
         return None
     starts: dict[int, Start] = {}  # environments often share one object
-    for one in each:
-        if id(one) not in starts:
-            starts[id(one)] = game.encode_start(one) if one else RANDOM
-    return [starts[id(one)] for one in each]
+    for options in each:
+        if id(options) not in starts:
+            starts[id(options)] = game.encode_start(options) if options else RANDOM
+    return [starts[id(options)] for options in each]

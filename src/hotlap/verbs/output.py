@@ -40,10 +40,6 @@ def print_json(noun: Any, **more: Any) -> None:
     sys.stdout.write(json.dumps({**codec.to_json(noun), **codec.to_json(more)}, indent=2) + "\n")
 
 
-def print_path(label: str, path: Path | str) -> None:
-    print(f"{label}: {printable(str(path))}")
-
-
 def write(path: Path, text: str) -> int:
     """Write a report to a file and say where."""
     write_atomically(path, text)

@@ -111,7 +111,7 @@ class Cage2(gymnasium.Env[NDArray[Any], int]):
         declared = tables.declared(self.commands, episode_length if replay else 0)
         self.env_spec = EnvSpec.dense((length,), low, high, dtype, actions=len(self.commands), metrics=METRICS, tables=declared)
         self.observation_space, self.action_space = self.env_spec.observation_space, self.env_spec.action_space
-        self.rng = Rng(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF)  # type: ignore[arg-type]
+        self.rng = Rng.unseeded()
         self.settings = self.default_settings
         self.outcomes = options.no_outcomes(episode_length)
         self._start()

@@ -87,7 +87,7 @@ HOSTS = (
 )
 NUM_HOSTS = len(HOSTS)
 NAMES = tuple(host.name for host in HOSTS)
-DEFENDER, OP_SERVER, FOOTHOLD = (NAMES.index(name) for name in ("Defender", "Op_Server0", "User0"))
+OP_SERVER, FOOTHOLD = (NAMES.index(name) for name in ("Op_Server0", "User0"))
 GATES = tuple(
     h for h, name in enumerate(NAMES) if name.startswith("Enterprise")
 )  # a session there opens the operational subnet

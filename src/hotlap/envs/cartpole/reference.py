@@ -41,7 +41,7 @@ class CartPole(gymnasium.Env[NDArray[np.float32], int]):
         limits = (2 * POSITION_LIMIT, math.inf, 2 * ANGLE_LIMIT, math.inf)
         self.env_spec = EnvSpec.dense((4,), tuple(-limit for limit in limits), limits, actions=2)
         self.observation_space, self.action_space = self.env_spec.observation_space, self.env_spec.action_space
-        self.rng = Rng(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF)  # type: ignore[arg-type]
+        self.rng = Rng.unseeded()
         self.state = [0.0] * 4
         self.steps = 0
 

@@ -72,8 +72,8 @@ def spec(form: str, history: int, metrics: tuple[str, ...]) -> EnvSpec:
     """The declaration of an environment that shows itself in this form."""
     if form not in (*FORMS, "relative"):
         raise ValueError(f"hearts: unknown observation {form!r}; choose one of {', '.join(FORMS)}, relative")
-    whole = isinstance(history, int) and not isinstance(history, bool)
-    if not whole or not 0 <= history <= MOST_HISTORY:
+    is_integer = isinstance(history, int) and not isinstance(history, bool)
+    if not is_integer or not 0 <= history <= MOST_HISTORY:
         raise ValueError(f"hearts: history must be a whole number from 0 to {MOST_HISTORY}, not {history!r}")
     if form == "relative" and history:
         raise ValueError("hearts: history does not work with relative observations")

@@ -80,15 +80,15 @@ def ones_of(game: Hearts) -> list[int]:
     """Where the ones are that the seat to move sees."""
     me = game.seat
     ones = [HAND + card for card in game.hands[me]]
-    trick = game.tricks[-1] if game.tricks and not game.tricks[-1].complete else None
-    for one in game.tricks:
-        for turn, card in enumerate(one.cards):
-            seat = (one.leader + turn - me) % NUM_SEATS
+    open_trick = game.tricks[-1] if game.tricks and not game.tricks[-1].complete else None
+    for trick in game.tricks:
+        for turn, card in enumerate(trick.cards):
+            seat = (trick.leader + turn - me) % NUM_SEATS
             ones.append(PLAYED + seat * NUM_CARDS + card)
-            if one is trick:
+            if trick is open_trick:
                 ones.append(TABLE + (seat - 1) * NUM_CARDS + card)
     ones += _given(game)
-    best = None if trick is None else trick.cards[(trick.winner - trick.leader) % NUM_SEATS]
+    best = None if open_trick is None else open_trick.cards[(open_trick.winner - open_trick.leader) % NUM_SEATS]
     if best is not None:
         ones += [BEST + best, SUIT + suit_of(best)]
     for seat, suit in game.voids:
@@ -99,7 +99,7 @@ def ones_of(game: Hearts) -> list[int]:
     if game.passing:
         ones.append(PASSING + len(game.passed[me]))
     elif not game.over:
-        played = sum(len(one.cards) for one in game.tricks)
+        played = sum(len(trick.cards) for trick in game.tricks)
         ones += [TRICK + played // NUM_SEATS, TURN + played % NUM_SEATS]
     ones += [BROKEN] * game.hearts_broken
     return [*ones, DIRECTION + game.pass_direction, *_strength(game, best)]

@@ -90,7 +90,7 @@ class Predators:
         self.observation_space = self.env_spec.observation_space
         self.action_space = self.env_spec.action_space
         self.agents = range(agents)
-        self.rng = Rng(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF)  # type: ignore[arg-type]
+        self.rng = Rng.unseeded()
         self.walls = self.default_walls
         self._start([])
 

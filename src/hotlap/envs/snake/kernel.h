@@ -146,13 +146,13 @@ FN void env_step(Env *env, const Tables *tables, const Action *actions, Step *st
     env->steps++;
     env->heading = (uint8_t)((env->heading + (*actions == 1 ? 3 : *actions == 2)) & 3);
     int next = env->head + delta(env->heading);
-    double gain = REWARD_STEP;
+    double reward = REWARD_STEP;
     int dead = test_bit(&env->blocked, next), ended = dead;
     if (dead) {
-        gain += REWARD_DEATH;
+        reward += REWARD_DEATH;
     } else if (next == env->food) {
         grow(env, next);
-        gain += REWARD_FOOD;
+        reward += REWARD_FOOD;
         env->score++;
         ended = env->length == CELLS;
         if (!ended) place_food(env);
@@ -162,11 +162,11 @@ FN void env_step(Env *env, const Tables *tables, const Action *actions, Step *st
         env->tail = (uint16_t)((env->tail + 1) & (RING - 1));
         env->length--;
         grow(env, next);
-        gain += (2 * nearer - 1) * (SHAPING / SIZE);
+        reward += (2 * nearer - 1) * (SHAPING / SIZE);
     }
     int late = !ended && env->steps >= MAX_STEPS;
-    if (late) gain += REWARD_TIMEOUT;
-    step->reward[0] = (float)gain;
+    if (late) reward += REWARD_TIMEOUT;
+    step->reward[0] = (float)reward;
     step->terminated[0] = (uint8_t)ended;
     step->truncated[0] = (uint8_t)late;
 }

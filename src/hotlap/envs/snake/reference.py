@@ -80,7 +80,7 @@ class Snake(gymnasium.Env[NDArray[Any], int]):
         shape, dtype = {"basic": ((11,), "<f4"), "flood": ((14,), "<f4"), "grid": ((size, size, 3), "|u1")}[features]
         self.env_spec = EnvSpec.dense(shape, 0, 1, dtype, actions=3, metrics=("score",))
         self.observation_space, self.action_space = self.env_spec.observation_space, self.env_spec.action_space
-        self.rng = Rng(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF)  # type: ignore[arg-type]
+        self.rng = Rng.unseeded()
         self._start(self._centre(), None)
 
     @property
