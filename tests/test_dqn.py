@@ -13,7 +13,7 @@ from hotlap import systems
 from hotlap.core.clock import StageClock
 from hotlap.envs.spec import EnvSpec
 from hotlap.envs.vector import make_gym
-from hotlap.train import checkpoint, dqn, q_kernel, td
+from hotlap.train import checkpoint, dqn, parallel, q_kernel, td
 from hotlap.train.encoders import Flatten, GridEncoder
 from hotlap.train.flat import Adam, flatten
 from hotlap.train.nets import QNETS, QNet, mlp_qnet
@@ -468,6 +468,23 @@ def test_a_game_with_illegal_actions_is_learned_without_ever_taking_one(hidden):
     other = dqn.start(config, make_gym(Corridor, 4))
     dqn.load_state(other, make_gym(Corridor, 4), *dqn.save_state(state, env))
     assert other.mask.tolist() == [[False, True, False]] * 4
+
+
+def test_what_cannot_be_saved_is_reset_once(monkeypatch):
+    config = dqn.Config(num_envs=4, hidden=(8,), learning_starts=10, buffer_size=400, turbo=False)
+    envs = [make_gym(Corridor, 4) for _ in range(2)]
+    state, other = (dqn.start(config, env) for env in envs)
+    run(state, config, envs[0], 1)
+    seeds, reset = [], Corridor.reset
+
+    def noted(self, *, seed=None, options=None):
+        seeds.append(seed)
+        return reset(self, seed=seed, options=options)
+
+    monkeypatch.setattr(Corridor, "reset", noted)
+    dqn.load_state(other, envs[1], *dqn.save_state(state, envs[0]))
+    assert seeds == parallel.row_seeds([state.env_steps], 4)
+    assert not other.replay.open.any()
 
 
 def test_a_loaded_policy_acts_as_the_trained_one():

@@ -205,13 +205,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def _identity(self) -> NDArray[np.uint8]:
         return np.frombuffer(self.engine.identity.encode(), np.uint8)
 
-    def load_state(self, state: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        """Go back to a saved state; returns the observation."""
+    def load_state(self, state: dict[str, NDArray[Any]], seed: int | list[int | None] | None = None) -> NDArray[Any]:
+        """Go back to a saved state; returns the observation. What cannot be saved begins new episodes, of `seed`."""
         same_rules = np.array_equal(state["identity"], self._identity())
         if not same_rules or len(state["obs"]) != self.num_envs:
             raise ValueError(f"the saved environments do not fit {self.num_envs} x {self.engine.identity}")
-        if not state["envs"].size:  # environments that cannot be saved begin new episodes
-            obs: NDArray[Any] = self.reset()[0]
+        if not state["envs"].size:
+            obs: NDArray[Any] = self.reset(seed=seed)[0]
             return obs
         self.engine.load_state(state)
         for name in ("obs", "mask", "seat", "active"):

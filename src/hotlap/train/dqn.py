@@ -288,9 +288,8 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
     state.replay.load_state(tensors_of(arrays, device, "replay."))
     state.optimizer.load(tensors_of(arrays, device, "optimizer."))
     parallel.restore(state.generator, arrays["generator"], state.env_steps, 1)
-    state.obs = env.load_state(part_of(arrays, "env."))
+    state.obs = env.load_state(part_of(arrays, "env."), parallel.row_seeds([state.env_steps], env.num_envs))
     if not env.restores:  # it began new episodes
-        state.obs, _ = env.reset(seed=parallel.row_seeds([state.env_steps], env.num_envs))
         state.replay.open.zero_()
     if state.mask is not None:
         state.mask = env.outcome(0)[0].mask

@@ -390,9 +390,8 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
         kept.load(tensors_of(arrays, device, f"{name}."))
     for i, generator in enumerate(state.generators):
         parallel.restore(generator, arrays.get(f"generator.{i}"), state.env_steps, i + 1)
-    env.load_state(part_of(arrays, "env."))
+    env.load_state(part_of(arrays, "env."), parallel.row_seeds([state.env_steps], env.num_envs))
     if not env.restores:  # it began new episodes
-        env.reset(seed=parallel.row_seeds([state.env_steps], env.num_envs))
         state.rollout.forget(slice(None), np.ones(env.num_envs, bool))
         if state.reward_scale is not None:
             state.reward_scale.returns.zero_()
