@@ -259,6 +259,21 @@ def test_a_registered_game_keeps_its_seats():
 # -- ratings --
 
 
+def test_bots_are_rated_once(monkeypatch):
+    seeds, play, ratings = [], rating.play, rating.BotRatings()
+
+    def counted(env, seed, *players):
+        seeds.append(seed)
+        return play(env, seed, *players)
+
+    monkeypatch.setattr(rating, "play", counted)
+    env = make_gym(Race, 6, seed=0)
+    bots = rating.bots_of(env.game)
+    rated = [rating.rate(env, seed, bots["first"], bots, ratings).rating for seed in (3, 3, 4)]
+    assert seeds == [3] * 5 + [4] * 3  # two bots, and before that the second against the first
+    assert rated[0] == rated[1]
+
+
 def test_ratings():
     wins = np.array([1.0] * 75 + [0.0] * 25)
     # 75% against a bot of 1000: 400 * log10(3) more, but for the one drawn game.

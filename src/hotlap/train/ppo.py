@@ -14,7 +14,7 @@ the device.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -69,6 +69,7 @@ class State:
     updates: int = 0
     episodes: int = 0
     iterations: int = 0
+    bot_ratings: rating.BotRatings = field(default_factory=rating.BotRatings)  # of evaluations
 
 
 def check_environments(config: Config, env: Any) -> None:
@@ -345,7 +346,7 @@ def evaluate(state: State, env: Any, seed: int, sampled: bool = False) -> Played
     policy = PolicyPlayer(state.net, state.actions, state.obs_moments, generator)
     if env.env_spec.seats > 1:
         player = rating.as_bot(lambda seen, mask: policy(seen, mask)[0], state.flat.device)
-        return rating.rate(env, seed, player, rating.bots_of(getattr(env.game, "unwrapped", env.game)))
+        return rating.rate(env, seed, player, rating.bots_of(getattr(env.game, "unwrapped", env.game)), state.bot_ratings)
     return play(env, seed, choose_with(policy, state.actions, state.flat.device))
 
 

@@ -100,12 +100,23 @@ def play(env: Any, seed: int, policy: Bot, bot: Bot, name: str = "bot", options:
     return Played(result, episodes, {name: result})
 
 
-def rate(env: Any, seed: int, policy: Bot, bots: dict[str, Bot]) -> Played:
+class BotRatings:
+    """The ratings of a game's bots, from games against playing at random, which are played once for each seed and number."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], dict[str, float]] = {}
+
+    def of(self, env: Any, seed: int, bots: dict[str, Bot]) -> dict[str, float]:
+        known = self._known.setdefault((seed, env.num_envs), {"random": ANCHOR})
+        for name, bot in bots.items():
+            if name not in known:
+                known[name] = rating({"random": play(env, seed, bot, bots["random"])["score"]}, known)
+        return known
+
+
+def rate(env: Any, seed: int, policy: Bot, bots: dict[str, Bot], ratings: BotRatings) -> Played:
     """Play against every bot: all games, and the rating, where playing at random is 1000."""
-    known = {"random": ANCHOR}
-    for name, bot in bots.items():
-        if name != "random":
-            known[name] = rating({"random": play(env, seed, bot, bots["random"])["score"]}, known)
+    known = ratings.of(env, seed, bots)
     games = [play(env, seed, policy, bot, name) for name, bot in bots.items()]
     return joined(games, rating({name: game["score"] for name, game in zip(bots, games, strict=True)}, known))
 
