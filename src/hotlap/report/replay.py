@@ -12,7 +12,7 @@ from rich.text import Text
 from hotlap.envs.picture import Picture, plain
 from hotlap.record.episodes import Episode, Kept
 from hotlap.report.sections import Cells, Table, clean
-from hotlap.systems.simulation import Frame, Replay
+from hotlap.systems.simulation import Frame, ReplayedEpisode
 
 SCHEMA = "hotlap.replay/1"
 
@@ -40,7 +40,7 @@ class ReplayDocument:
     frames: tuple[FrameDocument, ...]
 
 
-def document_of(replay: Replay, run: str) -> ReplayDocument:
+def document_of(replay: ReplayedEpisode, run: str) -> ReplayDocument:
     frames = tuple(
         FrameDocument(frame.step, plain(frame.picture), frame.actions, frame.rewards, frame.returns) for frame in replay.frames
     )
@@ -50,7 +50,7 @@ def document_of(replay: Replay, run: str) -> ReplayDocument:
 # -- in words --
 
 
-def headline(replay: Replay, system: str) -> str:
+def headline(replay: ReplayedEpisode, system: str) -> str:
     episode = replay.episode
     parts = [f"{system}, episode {episode.number}: {episode.length} steps"]
     if len(episode.returns) == 1:
@@ -74,7 +74,7 @@ def player_names(episode: Episode) -> tuple[str, ...]:
     return tuple(f"seat {number}, {player}" for number, player in enumerate(episode.players, 1))
 
 
-def warning(replay: Replay) -> str:
+def warning(replay: ReplayedEpisode) -> str:
     """What to say if the episode did not go as it did when it was recorded."""
     if replay.reproduced:
         return ""
@@ -97,7 +97,7 @@ def styled(picture: Picture) -> Text:
     return Text("\n").join(Text.assemble(*((clean(text), style) for text, style in line)) for line in picture)
 
 
-def frame_text(replay: Replay, frame: Frame) -> Group:
+def frame_text(replay: ReplayedEpisode, frame: Frame) -> Group:
     """The state, and below it what was done and what came of it."""
     status = Text(f"step {frame.step}/{replay.episode.length}", style="bold")
     names = player_names(replay.episode)
@@ -111,7 +111,7 @@ def frame_text(replay: Replay, frame: Frame) -> Group:
     return Group(styled(frame.picture), *lines)
 
 
-def animate(replay: Replay, console: Console, fps: float, sleep: Callable[[float], None] = time.sleep) -> None:
+def animate(replay: ReplayedEpisode, console: Console, fps: float, sleep: Callable[[float], None] = time.sleep) -> None:
     """Show every frame in its turn; where nothing moves (a file, a pipe), one after another."""
     if not console.is_terminal:
         for frame in replay.frames:

@@ -11,7 +11,7 @@ from rich.style import Style
 
 from hotlap.report.replay import headline, player_names, warning
 from hotlap.report.sections import clean
-from hotlap.systems.simulation import Frame, Replay
+from hotlap.systems.simulation import Frame, ReplayedEpisode
 
 TEMPLATE = Path(__file__).with_name("replay.html.jinja")
 # The sixteen colours of a terminal are CSS variables, which differ between light and dark.
@@ -20,7 +20,7 @@ COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"
 PLAYER_COLOURS = ("accent", "red", "green", "magenta", "cyan", "yellow", "blue", "quiet")
 
 
-def as_html(replay: Replay, system: str, fps: float) -> str:
+def as_html(replay: ReplayedEpisode, system: str, fps: float) -> str:
     styles: dict[str, int] = {"": 0}
     frames = [_frame(frame, styles) for frame in replay.frames]
     data = {

@@ -59,8 +59,8 @@ class LoadedPolicy:
         clipped to their bounds.
         """
         seen = np.asarray(observation, self.spec.obs_dtype)
-        one = seen.shape == self.spec.obs_shape
-        if one:
+        single = seen.shape == self.spec.obs_shape
+        if single:
             seen = seen[None]
         if seen.shape[1:] != self.spec.obs_shape or not len(seen):
             shape = self.spec.obs_shape
@@ -72,7 +72,7 @@ class LoadedPolicy:
         if memory:
             self._memory, self._rows = tuple(part.clone() for part in memory), len(seen)
         actions = self._actions.to_env(chosen)
-        if not one:
+        if not single:
             return actions
         return int(actions[0]) if self.spec.action_sizes and not self.spec.action_shape else actions[0]
 
@@ -87,14 +87,14 @@ class LoadedPolicy:
 
 def load_policy(path: str | Path, device: str = "cpu") -> LoadedPolicy:
     """The policy of a training run. `path` is its folder, its id, "latest", or a checkpoint file."""
-    found = checkpoint.load_file(Path(path)) if Path(path).is_file() else checkpoint.load(find(str(path)))
-    source = found.source
+    saved = checkpoint.load_file(Path(path)) if Path(path).is_file() else checkpoint.load(find(str(path)))
+    source = saved.source
     check_device(device)
     system = load(source.system, source.algorithm)
     try:
         config = replace(config_from(system, source.config), device=device)
-        greedy = system.trainer.load_policy(config, source.spec, system.net_makers(), found.arrays)
+        greedy = system.trainer.load_policy(config, source.spec, system.net_makers(), saved.arrays)
     except (TypeError, ValueError, LookupError, RuntimeError) as error:  # of another version: other fields, another network
-        reason = f"it was made by hotlap {found.version}: {one_line(str(error))}"
-        raise RecordError(f"{found.path} has no policy that can be loaded: {reason}") from error
+        reason = f"it was made by hotlap {saved.version}: {one_line(str(error))}"
+        raise RecordError(f"{saved.path} has no policy that can be loaded: {reason}") from error
     return LoadedPolicy(greedy, source.spec, device)

@@ -31,7 +31,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayedEpisode:
     """An episode with all its states."""
 
     source: EnvSource
@@ -46,7 +46,7 @@ class Replay:
         return len(self.frames) == self.episode.length + 1 and self.frames[-1].returns == self.episode.returns
 
 
-def play_again(source: EnvSource, episode: Episode) -> Replay:
+def play_again(source: EnvSource, episode: Episode) -> ReplayedEpisode:
     """Play a kept episode again."""
     env = make_single(source)
     try:
@@ -60,7 +60,7 @@ def play_again(source: EnvSource, episode: Episode) -> Replay:
         env.close()
     fps = float(getattr(env, "metadata", {}).get("render_fps") or DEFAULT_FPS)
     styles = tuple(getattr(getattr(env, "unwrapped", env), "seat_styles", ()))
-    return Replay(source, episode, frames, fps, styles if len(styles) == len(episode.returns) else ())
+    return ReplayedEpisode(source, episode, frames, fps, styles if len(styles) == len(episode.returns) else ())
 
 
 def make_single(source: EnvSource) -> Any:

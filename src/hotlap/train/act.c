@@ -25,25 +25,25 @@ static void activate(float *restrict x, int64_t count, int64_t tanh) {
     }
 }
 
-/* The first action whose share of the chances, summed up to it, is beyond the draw (0 to below 1). Where `mask` is 0 never. */
+/* The first action up to which the probabilities sum to more than the draw (0 to below 1). Never one where `mask` is 0. */
 static int64_t choose(const float *logits, const uint8_t *mask, int64_t count, float draw) {
-    float highest = -INFINITY, total = 0.0f, chance[WIDEST];
+    float highest = -INFINITY, total = 0.0f, probability[WIDEST]; /* not divided by their total */
     for (int64_t i = 0; i < count; i++) {
         if ((!mask || mask[i]) && logits[i] > highest) highest = logits[i];
     }
     for (int64_t i = 0; i < count; i++) {
-        chance[i] = !mask || mask[i] ? exponential(logits[i] - highest) : 0.0f;
-        total += chance[i];
+        probability[i] = !mask || mask[i] ? exponential(logits[i] - highest) : 0.0f;
+        total += probability[i];
     }
     float left = draw * total;
-    int64_t found = 0;
+    int64_t chosen = 0;
     for (int64_t i = 0; i < count; i++) {
-        if (chance[i] == 0.0f) continue;
-        found = i; /* rounding may leave a little at the end: then the last possible one */
-        left -= chance[i];
+        if (probability[i] == 0.0f) continue;
+        chosen = i; /* rounding may leave a little at the end: then the last possible one */
+        left -= probability[i];
         if (left < 0.0f) break;
     }
-    return found;
+    return chosen;
 }
 
 void hotlap_act(const Layer *layers, int64_t count, int64_t tanh, const float *obs, int64_t inputs, const uint8_t *mask,

@@ -43,8 +43,8 @@ class Groups:
     """
 
     def __init__(self, rollout: Rollout, actions: Actions, rows: Sequence[slice], generators: list[torch.Generator]) -> None:
-        def views(whole: Tensor) -> list[list[Tensor]]:
-            return [[step[part] for step in whole] for part in rows]
+        def views(buffer: Tensor) -> list[list[Tensor]]:
+            return [[step[part] for step in buffer] for part in rows]
 
         self.rollout, self.actions, self.rows, self.generators = rollout, actions, list(rows), generators
         self.obs, self.action = views(rollout.obs), views(rollout.action)

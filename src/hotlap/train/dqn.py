@@ -47,8 +47,8 @@ class State:
     net: QNet
     flat: nn.Parameter  # all parameters of the network as one vector, with the gradient
     target: Tensor  # the target network's, in the same layout
-    actor: td.Actor
-    gradient: td.Gradient
+    actor: td.QActor
+    gradient: td.QGradient
     optimizer: Adam
     replay: Replay
     generator: torch.Generator

@@ -26,7 +26,7 @@ class Played:
         return self.columns[name]
 
 
-class Actions:
+class ActionLog:
     """The actions of the first episode of each environment, step by step."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ def play(env: Any, seed: int, choose: Choose, options: dict[str, Any] | None = N
     obs, info = env.reset(seed=seed, options=options)
     result: dict[str, NDArray[np.float64]] = {}
     waiting, fresh = np.ones(env.num_envs, bool), None
-    taken = Actions()
+    taken = ActionLog()
     while waiting.any():
         actions = choose(obs, info, fresh)
         taken.add(actions)
@@ -64,7 +64,7 @@ def play(env: Any, seed: int, choose: Choose, options: dict[str, Any] | None = N
 
 
 def _episodes(
-    result: dict[str, NDArray[np.float64]], taken: Actions, seed: int, agents: int, options: dict[str, Any] | None
+    result: dict[str, NDArray[np.float64]], taken: ActionLog, seed: int, agents: int, options: dict[str, Any] | None
 ) -> tuple[Episode, ...]:
     metrics = [name for name in result if name not in ("return", "length")]
     episodes = []

@@ -21,12 +21,12 @@ void hotlap_gae(const float *reward, const float *value, const float *done, floa
 
 /* Seats that take turns: row t is a decision of `seat[t]`, and `reward` [steps, envs, seats] what everyone got after it. A
    seat's decision is followed by its own next one; `known` tells whether that one, or the end of the game, was seen. Where
-   `done` is 2 the game was cut off and only the seat `last` was judged there: its reward holds that. */
+   `done` is 2 the game was cut off: the reward of the seat `last` holds the discounted value of where, others are not known. */
 void hotlap_gae_seats(const float *reward, const float *value, const float *done, const int8_t *seat, const int8_t *last,
                       float *advantage, uint8_t *known, int64_t steps, int64_t envs, int64_t seats, float gamma,
                       float lambda) {
     for (int64_t i = 0; i < envs; i++) {
-        float next[MAX_SEATS] = {0}, running[MAX_SEATS] = {0}, gained[MAX_SEATS] = {0};
+        float next[MAX_SEATS] = {0}, running[MAX_SEATS] = {0}, accumulated[MAX_SEATS] = {0};
         uint8_t seen[MAX_SEATS] = {0};
         next[seat[steps * envs + i]] = value[steps * envs + i];
         seen[seat[steps * envs + i]] = 1;
@@ -35,16 +35,16 @@ void hotlap_gae_seats(const float *reward, const float *value, const float *done
             int8_t who = seat[at];
             for (int64_t s = 0; s < seats; s++) {
                 if (done[at] != 0.0f) {
-                    next[s] = running[s] = gained[s] = 0.0f;
+                    next[s] = running[s] = accumulated[s] = 0.0f;
                     seen[s] = done[at] == 1.0f || s == last[at];
                 }
-                gained[s] += reward[at * seats + s];
+                accumulated[s] += reward[at * seats + s];
             }
             known[at] = seen[who];
-            advantage[at] = seen[who] ? gained[who] + gamma * next[who] - value[at] + gamma * lambda * running[who] : 0.0f;
+            advantage[at] = seen[who] ? accumulated[who] + gamma * next[who] - value[at] + gamma * lambda * running[who] : 0.0f;
             next[who] = value[at];
             running[who] = advantage[at];
-            gained[who] = 0.0f;
+            accumulated[who] = 0.0f;
             seen[who] = 1;
         }
     }

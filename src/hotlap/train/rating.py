@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from hotlap.record.episodes import POLICY, Episode
-from hotlap.train.evaluation import Actions, Played, joined
+from hotlap.train.evaluation import ActionLog, Played, joined
 from hotlap.train.selfplay import score
 
 ANCHOR = 1000.0  # rating of a player that moves at random
@@ -59,7 +59,7 @@ def play(env: Any, seed: int, policy: Bot, bot: Bot, name: str = "bot", options:
     metrics = {metric: np.zeros(env.num_envs) for metric in env.env_spec.metrics}
     returns = np.zeros((env.num_envs, seats))
     waiting = np.ones(env.num_envs, bool)
-    taken = Actions()
+    taken = ActionLog()
     while waiting.any():
         mask = info.get("action_mask")
         mask = np.ones((env.num_envs, env.env_spec.choices), bool) if mask is None else mask
@@ -94,7 +94,7 @@ def play(env: Any, seed: int, policy: Bot, bot: Bot, name: str = "bot", options:
     )
     by_seat = getattr(getattr(env.game, "unwrapped", env.game), "metrics_by_seat", {})
     for metric, names in by_seat.items():
-        own = np.stack([metrics.pop(one) for one in names])
+        own = np.stack([metrics.pop(column) for column in names])
         metrics[metric] = own[policy_seat, np.arange(env.num_envs)]
     result |= metrics
     return Played(result, episodes, {name: result})

@@ -227,7 +227,7 @@ def _sequences(rollout: Rollout, config: PPOConfig, chosen: Tensor, correction: 
     return_, scaled = returns_and_advantages(config, advantage.flatten(), value.flatten(), size, weight)
     scaled = scaled.view_as(advantage)
     obs = select(rollout.obs[:-1])
-    whole = Minibatch(
+    minibatch = Minibatch(
         obs=split(obs) if memory else rows(obs),
         action=rows(select(rollout.action)),
         log_prob=rows(select(rollout.log_prob)),
@@ -239,7 +239,7 @@ def _sequences(rollout: Rollout, config: PPOConfig, chosen: Tensor, correction: 
         done=split(select(rollout.done)) if memory else None,
     )
     of_part = [chosen[begin : begin + step] for begin in range(0, columns, step)]
-    return [whole.part(i)._replace(memory=tuple(kept[sequences] for kept in memory)) for i, sequences in enumerate(of_part)]
+    return [minibatch.part(i)._replace(memory=tuple(kept[sequences] for kept in memory)) for i, sequences in enumerate(of_part)]
 
 
 def returns_and_advantages(

@@ -20,7 +20,7 @@ EPS = 1e-8  # of Adam
 LOWEST = torch.finfo(torch.float32).min  # the value of illegal actions; not -inf, of which 0 times is not a number
 
 
-class Actor(Protocol):
+class QActor(Protocol):
     """How rows act."""
 
     def act(self, obs: Tensor, mask: Tensor | None, draw: Tensor, epsilon: float) -> Tensor:
@@ -28,7 +28,7 @@ class Actor(Protocol):
         ...
 
 
-class Gradient(Protocol):
+class QGradient(Protocol):
     """How a minibatch's gradient is computed."""
 
     @property
@@ -116,7 +116,7 @@ def td_error(net: nn.Module, target: nn.Module, batch: Batch, double: bool) -> T
 
 def choose(
     net: QNet, target: nn.Module, flat: nn.Parameter, target_flat: nn.Parameter, spec: EnvSpec, config: DQNConfig
-) -> tuple[Actor, Gradient, Adam]:
+) -> tuple[QActor, QGradient, Adam]:
     """In C, where the network fits it."""
     if q_kernel.fits(net, spec, flat.device):
         kernel = q_kernel.QKernel(net, spec, flat, target_flat.data, config.double)
