@@ -5,6 +5,7 @@ one vector are two operations.
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +50,7 @@ class Adam:
         self.norm = torch.linalg.vector_norm(gradient)
         scale = (self.norm + 1e-6).div_(self.clip).clamp_(min=1.0) if self.clip else None
         self.steps += 1 - self.skip
-        adam_step(self, gradient, scale)
+        adam_step()(self, gradient, scale)
 
     def state(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "square": self.square, "steps": self.steps}
@@ -94,7 +95,10 @@ def plain_step(adam: Adam, gradient: Tensor, scale: Tensor | None) -> None:
         kept.copy_(torch.where(adam.skip > 0, kept, new))
 
 
-def choose_step() -> Callable[[Adam, Tensor, Tensor | None], None]:
+AdamStep = Callable[[Adam, Tensor, Tensor | None], None]
+
+
+def choose_step() -> AdamStep:
     """The fused operation, if this torch has it and it does what it should."""
     results = []
     for step in (plain_step, fused_step):
@@ -108,4 +112,7 @@ def choose_step() -> Callable[[Adam, Tensor, Tensor | None], None]:
     return fused_step if torch.allclose(results[0], results[1]) else plain_step
 
 
-adam_step = choose_step()
+@cache
+def adam_step() -> AdamStep:
+    """What `choose_step` chose, when it is first needed."""
+    return choose_step()
