@@ -35,7 +35,7 @@ def as_html(replay: ReplayedEpisode, system: str, fps: float) -> str:
     return template.render(title=clean(headline(replay, system)), warning=clean(warning(replay)), data=text, colours=COLOURS)
 
 
-def _player_colours(replay: Replay) -> list[str]:
+def _player_colours(replay: ReplayedEpisode) -> list[str]:
     """Of names and curves: as the players are drawn."""
     colours = [f"var(--{PLAYER_COLOURS[i % len(PLAYER_COLOURS)]})" for i in range(len(replay.episode.players))]
     for i, style in enumerate(replay.seat_styles):
