@@ -1,13 +1,15 @@
-"""CAGE Challenge 2: the kernel against its reference, and against the recorded speed of CybORG. One core.
+"""CAGE Challenge 2: the kernel against its reference, and against the recorded speed of CybORG; training with the preset `fast`
+against `seed`. One core.
 
 Kernel and reference replay random actions that were drawn before. CybORG was timed when the recordings in tests/data/cage2 were
-made, on another machine: that ratio is an order of magnitude.
+made, on another machine: that ratio is an order of magnitude. A preset trains for one iteration: sampling and learning.
 
 python benchmarks/cage2.py
 """
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from side_by_side import interleave, pin_to_one_core, save, speedup
 
 import hotlap
 from hotlap.core import stats
+from hotlap.core.clock import StageClock
+from hotlap.systems import load
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "cage2"
 RECORDED_STEPS = 100  # that `step_seconds` of an episode are the time of
@@ -27,6 +31,7 @@ CASES: dict[str, tuple[dict[str, Any], int]] = {  # options and environments of 
 }
 GOAL = 300  # times the reference
 STEPS, REFERENCE_STEPS, REFERENCE_ENVS = 500, 100, 4
+TRAINING_ROUNDS = 7
 
 
 def replay(options: dict[str, Any], num_envs: int, turbo: bool, steps: int) -> Callable[[], int]:
@@ -54,6 +59,20 @@ def compare(options: dict[str, Any], num_envs: int) -> dict[str, Any]:
     return {**result, "goal": GOAL}
 
 
+def training(preset: str) -> Callable[[], int]:
+    """A contender: one iteration of PPO."""
+    system = load("cage2")
+    config = replace(system.preset(preset), torch_threads=1, env_threads=1)
+    env, clock = system.make_env(config), StageClock(enabled=False)
+    state = system.start(config, env)
+
+    def run() -> int:
+        system.trainer.iterate(state, config, env, clock)
+        return int(config.horizon * config.num_envs)
+
+    return run
+
+
 def against_cyborg(kernel: list[float], red: str) -> dict[str, Any]:
     """The recorded seconds per step of CybORG over those of the kernel here."""
     with np.load(RECORDINGS / f"{red.replace('_', '')}.npz", allow_pickle=False) as recording:
@@ -72,6 +91,8 @@ def main() -> None:
         results[f"cage2, {title}: kernel / reference"] = result
         if options["red"] != "mixed":
             results[f"cage2, {title}: kernel / CybORG"] = against_cyborg(result["seconds"]["kernel"], options["red"])
+    presets = interleave({preset: training(preset) for preset in ("seed", "fast")}, TRAINING_ROUNDS)
+    results["cage2, PPO, sampling and learning: fast / seed"] = speedup(presets, "seed", "fast") | {"goal": GOAL}
     sys.exit(0 if save("cage2", "python benchmarks/cage2.py", results) else 1)
 
 

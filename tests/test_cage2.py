@@ -220,7 +220,7 @@ def test_mixed_reds_are_equally_likely():
         ({"red": "+".join(["b_line"] * 7)}, "6 agents at most, not 7"),
         ({"episode_length": 201}, "episode_length must be a whole number from 1 to 200"),
         ({"episode_length": True}, "not True"),
-        ({"observation": "bits"}, "unknown observation 'bits'; choose one of table, scans, truth"),
+        ({"observation": "bits"}, "unknown observation 'bits'; choose one of table, scans, history, truth"),
         ({"actions": "few"}, "choose one of all, distinct, merged"),
         ({"green": "x"}, "unknown option"),
     ],
@@ -279,6 +279,7 @@ CASES = [
     (10, 110, {"red": "mixed", "observation": "truth"}),
     (5, 110, {"red": "b_line+meander", "observation": "scans", "actions": "merged", "episode_length": 50}),
     (5, 70, {"red": "meander", "actions": "distinct", "episode_length": 30}),
+    (5, 110, {"red": "mixed", "observation": "history", "actions": "merged"}),
 ]
 
 
@@ -312,7 +313,14 @@ def test_any_outcomes_replay_alike(red):
 
 
 @pytest.mark.parametrize("turbo", [True, False])
-@pytest.mark.parametrize("chosen", [{"observation": "scans", "actions": "merged"}, {"observation": "truth", "replay": True}])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"observation": "scans", "actions": "merged"},
+        {"observation": "history", "actions": "merged"},
+        {"observation": "truth", "replay": True},
+    ],
+)
 def test_states_are_saved_and_restored(turbo, chosen):
     rng = np.random.default_rng(3)
     outcomes = {"outcomes": any_outcomes(100, rng)} if "replay" in chosen else {}

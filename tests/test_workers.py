@@ -77,10 +77,12 @@ def play(env, steps, rows):
     return outputs
 
 
-@pytest.mark.parametrize(("workers", "groups"), [(1, 1), (2, 1), (3, 3), (4, 2)])
-def test_the_split_does_not_matter(workers, groups):
+@pytest.mark.parametrize(
+    ("workers", "groups", "transport"), [(1, 1, "shared"), (2, 1, "shared"), (3, 3, "pipe"), (4, 2, "shared"), (2, 1, "pipe")]
+)
+def test_the_split_does_not_matter(workers, groups, transport):
     alone = play(make_gym(Game, 7), 30, 7)
-    split = play(make_gym(Game, 7, workers=workers, async_factor=groups), 30, 7)
+    split = play(make_gym(Game, 7, workers=workers, async_factor=groups, transport=transport, depth=3), 30, 7)
     assert len(alone) == len(split)
     for one, other in zip(alone, split, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -294,5 +296,7 @@ def test_bad_counts():
         make_gym("CartPole-v1", 2, workers=3)
     with pytest.raises(ValueError, match="multiple of async_factor"):
         make_gym("CartPole-v1", 4, workers=3, async_factor=2)
+    with pytest.raises(ValueError, match="transport must be one of shared, pipe, not 'post'"):
+        make_gym("CartPole-v1", 4, workers=2, transport="post")
     with pytest.raises(ValueError, match="workers must be a whole number from 0"):
         make_gym("CartPole-v1", 4, workers=-2)

@@ -59,7 +59,7 @@ class Arrays:
             size = prod(shape) * np.dtype(dtype).itemsize
             arrays[name] = block[begin : begin + size].view(dtype).reshape(shape)
             begin += _padded(size)
-        self.actions, self.seeds = arrays.pop("actions"), arrays.pop("seeds")
+        self.actions = arrays.pop("actions")
         self.rings = {name: arrays[name] for name in RINGS}
         self.rings["mask"][:] = True
         self.buffers = tuple(
@@ -77,7 +77,6 @@ def _layout(spec: EnvSpec, rows: int, depth: int) -> dict[str, tuple[tuple[int, 
     turn_rows = rows if spec.seats > 1 else 0
     return {
         "actions": ((rows, *spec.action_shape), spec.action_dtype),
-        "seeds": ((rows,), np.uint64),
         "obs": ((depth, rows, *spec.obs_shape), spec.obs_dtype),
         "reward": ((depth, rows), np.float32),
         "terminated": ((depth, rows), np.bool_),

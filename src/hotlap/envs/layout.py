@@ -29,6 +29,20 @@ BUSY = 0.5  # share of a step that is computing, above which more workers than c
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Where environments in Python are to run, and how they are told what to do."""
+
+    workers: int
+    async_factor: int
+    depth: int
+    patience: float = PATIENCE
+    transport: str = "shared"  # or pipe: see transport.py
+
+
+IN_TURN = Placement(0, 1, 2)
+
+
+@dataclass(frozen=True)
 class Layout:
     """How many workers; 0: this process. `seconds` per vector step, as measured, by number of workers."""
 
@@ -50,8 +64,7 @@ def pick(
     kind: type[SerialEngine],
     spec: EnvSpec,
     num_envs: int,
-    groups: int = 1,
-    patience: float = PATIENCE,
+    place: Placement = IN_TURN,
 ) -> Layout:
     """The fastest number of workers for `num_envs` environments. Environments made for this are closed again."""
     envs = [make() for _ in range(min(num_envs, SAMPLE))]
@@ -65,9 +78,12 @@ def pick(
     if seconds[0] < WORTH:
         return Layout(0, seconds)
     local_processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # that torchrun started on this machine
-    best, number = 0, max(1, int(machine.usable_cores()) // local_processes)
+    best, groups, number = 0, place.async_factor, max(1, int(machine.usable_cores()) // local_processes)
     while (workers := min(num_envs // groups, -(-number // groups)) * groups) not in seconds:
-        with_workers = WorkerEngine(name, make, kind, spec, num_envs * spec.agents, 2, workers, patience=patience)
+        rows = num_envs * spec.agents
+        with_workers = WorkerEngine(
+            name, make, kind, spec, rows, 2, workers, patience=place.patience, transport=place.transport
+        )
         try:
             seconds[workers] = _time(with_workers, with_workers.arrays, envs[0].action_space)[0]
         finally:

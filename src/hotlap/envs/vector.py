@@ -7,7 +7,6 @@ two, what a step returned stays valid during the next step and is overwritten by
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,11 @@ from numpy.typing import NDArray
 from hotlap.envs import layout, load_game, pettingzoo, registered, start
 from hotlap.envs.buffers import Arrays, StepBuffers
 from hotlap.envs.engine import NativeEngine, identity
+from hotlap.envs.layout import Placement
 from hotlap.envs.reference import AgentsReferenceEngine, ReferenceEngine
 from hotlap.envs.serial import AgentsEngine, SerialEngine
 from hotlap.envs.spec import EnvSpec
+from hotlap.envs.transport import TRANSPORTS
 from hotlap.envs.workers import PATIENCE, WorkerEngine
 
 MAX_ENVS = 1 << 22
@@ -233,6 +234,7 @@ def make_vec(
     async_factor: int = 1,
     depth: int = 2,
     patience: float = PATIENCE,
+    transport: str = "shared",
     **options: Any,
 ) -> GameVectorEnv:
     """A vector of `num_envs` environments.
@@ -249,7 +251,7 @@ def make_vec(
         raise ValueError(f"{name}: unknown option: {error}") from None
     game = kind(**options)
     if not turbo:
-        place = _Placement(workers, async_factor, depth, patience)
+        place = Placement(workers, async_factor, depth, patience, transport)
         engine = ReferenceEngine if game.env_spec.agents == 1 else AgentsReferenceEngine
         return _in_python(f"{identity(game)}-reference", lambda: kind(**options), engine, game, num_envs, seed, place)
     spec = EnvSpec.of(game)
@@ -265,12 +267,14 @@ def make_gym(
     async_factor: int = 1,
     depth: int = 2,
     patience: float = PATIENCE,
+    transport: str = "shared",
     **options: Any,
 ) -> GameVectorEnv:
     """A vector of any Gymnasium environment or PettingZoo game, by its name or by a function that makes one.
 
     `workers` processes step them, 0: this one, -1: as many as measure fastest; the results are the same. Those form
-    `async_factor` groups, which step apart from each other through `send` and `receive`. A worker that does not answer for
+    `async_factor` groups, which step apart from each other through `send` and `receive`, and are told actions and tell results
+    by `transport`: shared memory, or pickles through a pipe. A worker that does not answer for
     `patience` seconds is an error. Observations that are not arrays of numbers are flattened (a discrete one becomes one-hot).
     """
     name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
@@ -284,28 +288,20 @@ def make_gym(
     if not isinstance(first.action_space, Box | Discrete | MultiDiscrete):
         raise ValueError(f"{name}: actions must be Discrete, MultiDiscrete or Box, not {first.action_space}")
     kind = AgentsEngine if isinstance(first, pettingzoo.SimultaneousEnv) else SerialEngine
-    place = _Placement(workers, async_factor, depth, patience)
+    place = Placement(workers, async_factor, depth, patience, transport)
     return _in_python(name, lambda: registered.with_numbers(make, name), kind, first, num_envs, seed, place)
 
 
-@dataclass(frozen=True)
-class _Placement:
-    """Where environments in Python run."""
-
-    workers: int
-    async_factor: int
-    depth: int
-    patience: float = PATIENCE
-
-
 def _in_python(
-    name: str, make: Callable[[], Any], kind: type[SerialEngine], game: Any, num_envs: int, seed: int | None, place: _Placement
+    name: str, make: Callable[[], Any], kind: type[SerialEngine], game: Any, num_envs: int, seed: int | None, place: Placement
 ) -> GameVectorEnv:
     """Environments in Python. `game` is the first of them, already made."""
     _check_counts(name, async_factor=place.async_factor)
+    if place.transport not in TRANSPORTS:
+        raise ValueError(f"{name}: transport must be one of {', '.join(TRANSPORTS)}, not {place.transport!r}")
     spec = EnvSpec.of(game)
     if place.workers == AUTO:
-        chosen = layout.pick(name, make, kind, spec, num_envs, place.async_factor, place.patience)
+        chosen = layout.pick(name, make, kind, spec, num_envs, place)
     else:
         _check_counts(name, 0, workers=place.workers)
         chosen = layout.Layout(place.workers)
@@ -320,7 +316,8 @@ def _in_python(
         env = GameVectorEnv(game, spec, arrays, kind(name, envs, arrays.actions, arrays.buffers), seed)
     else:
         game.close()
-        engine = WorkerEngine(name, make, kind, spec, rows, place.depth, workers, place.async_factor, place.patience)
+        how = (place.depth, workers, place.async_factor, place.patience, place.transport)
+        engine = WorkerEngine(name, make, kind, spec, rows, *how)
         env = GameVectorEnv(game, spec, engine.arrays, engine, seed)
     env.layout = chosen
     return env

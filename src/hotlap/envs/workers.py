@@ -1,9 +1,10 @@
 """Environments in worker processes, over shared memory.
 
 Each worker steps some of the rows with an engine of its own (`serial.py`) and writes into the same arrays that the parent
-reads: only a few bytes per step go through a socket. Workers are fresh interpreters, neither forked (no lock or thread of the
-parent comes along) nor importing the parent's main module. The memory has no name and goes away with its last process; workers
-end when their parent does. The results do not depend on how rows are split over workers.
+reads: only a few bytes per step go through a socket (or, to see what that is worth, everything: `transport.py`). Workers are
+fresh interpreters, neither forked (no lock or thread of the parent comes along) nor importing the parent's main module.
+The memory has no name and goes away with its last process; workers end when their parent does. The results do not depend on
+how rows are split over workers.
 """
 
 import ctypes
@@ -36,12 +37,13 @@ from hotlap.envs.buffers import Arrays, nbytes
 from hotlap.envs.serial import SerialEngine
 from hotlap.envs.spec import EnvSpec
 from hotlap.envs.start import Options
+from hotlap.envs.transport import TRANSPORTS, Place
 
 PATIENCE = 60.0  # seconds that a step may take before its worker is called hung
 STARTING = 10  # times as long for making environments and for their first reset
 KILL_AFTER = 2.0  # seconds that a worker has to exit before it is killed
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-STEP, FAILED = b"s", b"!"
+STEP, FAILED, MASKED, UNMASKED = b"s", b"!", b"m", b"u"
 
 
 @dataclass
@@ -70,8 +72,10 @@ class WorkerEngine:
         workers: int,
         groups: int = 1,
         patience: float = PATIENCE,
+        transport: str = "shared",
     ) -> None:
         self.identity = name
+        self._transport = TRANSPORTS[transport]
         self.restores = kind.restores
         self.masked = spec.masked  # others' environments tell in `reset` whether they give masks
         self.num_rows = rows
@@ -87,12 +91,13 @@ class WorkerEngine:
         self._workers: list[_Worker] = []
         self._ended: dict[int, int] = {}  # by group: episodes that ended in the step under way
         self._left: dict[int, int] = {}  # by group: workers that have not ended that step
+        self._slot: dict[int, int] = {}  # by group: where its results go
         envs = rows // spec.agents
         bounds = [envs * i // workers * spec.agents for i in range(workers + 1)]
         try:
             for i in range(workers):
                 setup = {"name": name, "make": make, "kind": kind, "spec": spec, "rows": rows, "depth": depth}
-                setup |= {"index": i, "begin": bounds[i], "end": bounds[i + 1], "path": sys.path}
+                setup |= {"index": i, "begin": bounds[i], "end": bounds[i + 1], "path": sys.path, "transport": transport}
                 self._launch(setup, memory.fileno(), groups * i // workers)
             self._all(patience * STARTING)
         except BaseException:
@@ -136,12 +141,13 @@ class WorkerEngine:
     # -- commands --
 
     def reset(self, seeds: NDArray[np.uint64] | None, starts: Sequence[Options] | None, slot: int) -> None:
-        if seeds is not None:
-            self.arrays.seeds[:] = seeds
         for worker in self._workers:
-            own = starts[self._envs(worker)] if starts else None
-            self._send([worker], cloudpickle.dumps(("reset", (slot, seeds is not None, own))))
-        self.masked = b"masked" in self._all(self.patience * STARTING)
+            own, own_seeds = starts[self._envs(worker)] if starts else None, None if seeds is None else seeds[worker.rows]
+            self._send([worker], cloudpickle.dumps(("reset", (slot, own_seeds, own))))
+        replies = self._all(self.patience * STARTING)
+        self.masked = any(reply[:1] == MASKED for reply in replies)
+        for worker, reply in zip(self._workers, replies, strict=True):
+            self._take(worker, reply[1:], slot)
 
     def wrong_action(self, group: int, slot: int) -> int | None:
         """The first row of a group whose action is wrong: found here, where no worker has stepped yet."""
@@ -151,8 +157,10 @@ class WorkerEngine:
         return None if row is None else rows.start + row
 
     def start(self, group: int, slot: int) -> None:
-        self._ended[group], self._left[group] = 0, len(self._members[group])
-        self._send(self._members[group], STEP + slot.to_bytes(4, "little"))
+        self._ended[group], self._left[group], self._slot[group] = 0, len(self._members[group]), slot
+        for worker in self._members[group]:
+            actions = self._transport.send_actions(self.arrays.actions[worker.rows])
+            self._send([worker], STEP + slot.to_bytes(4, "little") + actions)
 
     def wait(self) -> list[tuple[int, int]]:
         """(group, how many episodes ended) of each group that has stepped."""
@@ -162,11 +170,16 @@ class WorkerEngine:
         while not over:
             for worker, reply in self._replies(self.patience):
                 group = worker.group
-                self._ended[group] += int.from_bytes(reply[1:], "little")
+                self._ended[group] += int.from_bytes(reply[1:9], "little")
+                self._take(worker, reply[9:], self._slot[group])
                 self._left[group] -= 1
                 if not self._left[group]:
                     over.append((group, self._ended[group]))
         return over
+
+    def _take(self, worker: _Worker, results: bytes, slot: int) -> None:
+        if results:
+            self._transport.take_results(results, self.arrays.buffers[slot].rows(worker.rows.start, worker.rows.stop))
 
     def state(self) -> dict[str, NDArray[Any]]:
         self._send(self._workers, cloudpickle.dumps(("state", ())))
@@ -290,27 +303,29 @@ def work() -> None:
 def _serve(connection: Connection, memory: int) -> None:
     setup = cloudpickle.loads(_ask(connection))  # what is unpickled here comes from our own parent, over a private socket
     sys.path[:] = setup["path"]
-    spec, rows, depth = setup["spec"], setup["rows"], setup["depth"]
-    begin, end = setup["begin"], setup["end"]
-    block = np.frombuffer(mmap.mmap(memory, 0), np.uint8)
-    arrays = Arrays(spec, rows, depth, block[: nbytes(spec, rows, depth)])
-    first = begin // spec.agents
+    spec, rows, depth, begin, end = (setup[name] for name in ("spec", "rows", "depth", "begin", "end"))
+    block, size = np.frombuffer(mmap.mmap(memory, 0), np.uint8), nbytes(spec, rows, depth)
+    transport = TRANSPORTS[setup["transport"]]
+    own = transport.worker_arrays(Place(spec, rows, depth, begin, end, block[:size]))
     envs = [setup["make"]() for _ in range((end - begin) // spec.agents)]
-    buffers = tuple(step.rows(begin, end) for step in arrays.buffers)
-    engine: SerialEngine = setup["kind"](setup["name"], envs, arrays.actions[begin:end], buffers, first)
-    engine.at = block[nbytes(spec, rows, depth) :].view(np.int64)[setup["index"] : setup["index"] + 1]
+    engine: SerialEngine = setup["kind"](setup["name"], envs, own.actions, own.buffers, begin // spec.agents)
+    engine.at = block[size:].view(np.int64)[setup["index"] : setup["index"] + 1]
+    slot = 0
     _answer(connection, b"ready")
     while True:
         message = _ask(connection, engine)
         if message[:1] == STEP:
-            ended = engine.step(int.from_bytes(message[1:], "little"))
-            _answer(connection, STEP + ended.to_bytes(8, "little"))
+            slot = transport.worker_slot(int.from_bytes(message[1:5], "little"), slot)
+            transport.receive_actions(message[5:], own.actions)
+            ended = engine.step(slot)
+            _answer(connection, STEP + ended.to_bytes(8, "little") + transport.send_results(own.buffers[slot]))
             continue
         name, arguments = cloudpickle.loads(message)
         if name == "reset":
-            slot, seeded, starts = arguments
-            engine.reset(arrays.seeds[begin:end] if seeded else None, starts, slot)
-            _answer(connection, b"masked" if engine.masked else b"plain")
+            asked, seeds, starts = arguments
+            slot = transport.worker_slot(asked, slot)
+            engine.reset(seeds, starts, slot)
+            _answer(connection, (MASKED if engine.masked else UNMASKED) + transport.send_results(own.buffers[slot]))
         elif name == "state":
             packed = io.BytesIO()
             np.save(packed, engine.state()["envs"], allow_pickle=False)

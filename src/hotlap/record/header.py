@@ -107,6 +107,17 @@ class BotScore:
 
 
 @dataclass(frozen=True)
+class CaseReturn:
+    """The episodes of one case of an evaluation, where a system has several: the mean return and its spread."""
+
+    case: str
+    episodes: int
+    mean_return: float
+    ci95: tuple[float, float]  # of the mean
+    std: float  # of an episode's return
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Episodes at the end of training, with 95% intervals: of greedy play, or `sampled` from the policy."""
 
@@ -121,6 +132,7 @@ class Evaluation:
     score_name: str = "score"  # which metric the score is
     metrics: tuple[MetricMean, ...] = ()  # the others
     sampled: bool = False
+    cases: tuple[CaseReturn, ...] = ()  # of all episodes, where a system is evaluated by cases
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hotlap.core import stages, units
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
-from hotlap.record.header import Evaluation, Verb
+from hotlap.record.header import CaseReturn, Evaluation, Verb
 from hotlap.record.limits import Limit
 from hotlap.record.lines import WARMUP
 from hotlap.record.profile import Copies, Profile, Speedup, StageTime, WorkerTimes
@@ -51,6 +51,8 @@ def sections(profile: Profile, breakdown: bool = False) -> list[Section]:
         built.append(counted)
     if profile.evaluation:
         built.append(_evaluation(profile.evaluation))
+    if profile.evaluation and profile.evaluation.cases:
+        built.append(_cases(profile.evaluation.cases))
     if profile.targets:
         built.append(_targets(profile))
     return [*built, *code_sections(profile), _machine(profile)]
@@ -256,6 +258,15 @@ def _evaluation(evaluation: Evaluation) -> Table:
         rows.append(("rating", f"{evaluation.rating:.0f}", "against bots; playing at random is 1000"))
     note = f"{'actions drawn from the policy' if evaluation.sampled else 'greedy play'}, {evaluation.episodes} episodes"
     return Table("Evaluation", ("per episode", ">mean", ">95% interval"), rows, note)
+
+
+def _cases(cases: Sequence[CaseReturn]) -> Table:
+    rows: list[Cells] = []
+    for case in cases:
+        low, high = case.ci95
+        rows.append((case.case, f"{case.mean_return:.2f}", f"{low:.2f} to {high:.2f}", f"{case.std:.2f}", str(case.episodes)))
+    rows.append(("sum of the means", f"{sum(case.mean_return for case in cases):.2f}", "", "", ""))
+    return Table("Evaluation by case", ("return", ">mean", ">95% interval", ">standard deviation", ">episodes"), rows)
 
 
 def _targets(profile: Profile) -> Table:

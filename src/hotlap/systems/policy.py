@@ -9,7 +9,8 @@ while not over:
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -26,6 +27,16 @@ from hotlap.train import checkpoint
 from hotlap.train.actions import actions_of
 from hotlap.train.greedy import GreedyPolicy
 from hotlap.train.memory import Memory
+
+
+class SavedPolicy(Protocol):
+    """What `load_policy` gives. `spec` says what it takes and gives: shapes and types of observations and actions."""
+
+    spec: EnvSpec
+
+    def reset(self, rows: Any = None) -> None: ...
+
+    def act(self, observation: Any, mask: Any = None) -> Any: ...
 
 
 class LoadedPolicy:
@@ -85,8 +96,11 @@ class LoadedPolicy:
         return torch.from_numpy(np.ascontiguousarray(legal)).to(self._device)
 
 
-def load_policy(path: str | Path, device: str = "cpu") -> LoadedPolicy:
-    """The policy of a training run. `path` is its folder, its id, "latest", or a checkpoint file."""
+def load_policy(path: str | Path, device: str = "cpu") -> SavedPolicy:
+    """The policy of a training run. `path` is its folder, its id, "latest", or a checkpoint file.
+
+    A system may adapt it to its environment as others have it (`RLSystem.outside`).
+    """
     saved = checkpoint.load_file(Path(path)) if Path(path).is_file() else checkpoint.load(find(str(path)))
     source = saved.source
     check_device(device)
@@ -97,4 +111,8 @@ def load_policy(path: str | Path, device: str = "cpu") -> LoadedPolicy:
     except (TypeError, ValueError, LookupError, RuntimeError) as error:  # of another version: other fields, another network
         reason = f"it was made by hotlap {saved.version}: {one_line(str(error))}"
         raise RecordError(f"{saved.path} has no policy that can be loaded: {reason}") from error
-    return LoadedPolicy(greedy, source.spec, device)
+    loaded = LoadedPolicy(greedy, source.spec, device)
+    if not system.outside:
+        return loaded
+    adapted: SavedPolicy = resolve_name(system.outside)(loaded, config)
+    return adapted

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hotlap.core import native
+from hotlap.train import parallel
 
 MAX_SEATS = 16  # as in gae.c
 
@@ -36,6 +37,17 @@ def gae_in_torch(reward: Tensor, value: Tensor, done: Tensor, gamma: float, lam:
         running = delta[t] + gamma * lam * alive[t] * running
         out[t] = running
     return out
+
+
+def of_normalized_returns(reward: Tensor, value: Tensor, done: Tensor, gamma: float, lam: float, out: Tensor) -> Tensor:
+    """Advantages [T, N] of discounted returns that are normalized over the whole rollout, which values [T + 1, N] are of.
+
+    `lam` is 1. A return ends with its episode, or with the rollout: give that whole episodes.
+    """
+    gae(reward, torch.zeros_like(value), done, gamma, lam, out)
+    mean = parallel.mean(out.mean())
+    deviation = parallel.mean(((out - mean) ** 2).mean()).sqrt()
+    return out.sub_(mean).div_(deviation + 1e-5).sub_(value[:-1])
 
 
 def gae_of_seats(

@@ -14,6 +14,8 @@ class Common:
     """Threads that step the environments' kernel."""
     workers: int = -1
     """Processes that step environments in Python; 0: this one, -1: as many as measure fastest. The results are the same."""
+    transport: str = "shared"
+    """How those processes are told actions and tell results: shared (memory), or pipe (pickles). The results are the same."""
     env_timeout: float = 60.0
     """Seconds without an answer after which a worker is called hung."""
     total_steps: int = 200_000
@@ -56,7 +58,7 @@ def check(
     for name in ("gamma", *fractions):
         if not 0 <= getattr(config, name) <= 1:
             raise ValueError(f"{_flag(name)} must be from 0 to 1, not {getattr(config, name)}")
-    for name, known in (words or {}).items():
+    for name, known in ((words or {}) | {"transport": ("shared", "pipe")}).items():
         if getattr(config, name) not in known:
             raise ValueError(f"{_flag(name)} must be one of {', '.join(known)}, not {getattr(config, name)!r}")
     if not config.hidden or min(config.hidden) < 1:
@@ -128,8 +130,14 @@ class PPOConfig(Common):
     """How strongly importance weights correct for that at the start; reaches 1 at the end."""
     anneal: bool = True
     """Anneal the learning rate linearly to 0."""
+    beta2: float = 0.999
+    """How slowly Adam's mean of squared gradients moves."""
     gae_lambda: float = 0.95
     """Between one-step errors (0) and Monte-Carlo returns (1)."""
+    bootstrap: bool = True
+    """Add the value of where a time limit cut an episode off; off: returns end with the episode."""
+    normalize_return: bool = False
+    """Normalize the discounted returns of each iteration to mean 0 and standard deviation 1; needs gae-lambda 1."""
     clip: float = 0.2
     """How far the probability of an action may move, as a ratio."""
     value_clip: float = 0.0
@@ -186,7 +194,7 @@ def validate_ppo(config: PPOConfig) -> None:
         config,
         ones=("horizon", "epochs", "batch_size", "accumulate", "async_factor", "context", "opponent_every"),
         zeros=("clip", "value_clip", "value_weight", "entropy", "target_kl", "priority_alpha", "opponents", *given),
-        fractions=("gae_lambda", "priority_beta", "opponent_share"),
+        fractions=("gae_lambda", "priority_beta", "opponent_share", "beta2"),
         words={
             "activation": ("tanh", "relu"),
             "memory": ("none", "lstm", "gru", "attention"),
@@ -197,6 +205,8 @@ def validate_ppo(config: PPOConfig) -> None:
         raise ValueError(
             "async-factor does not work with normalize-obs and normalize-reward: they depend on which group comes first"
         )
+    if config.normalize_return and config.gae_lambda < 1:
+        raise ValueError(f"normalize-return needs whole returns: gae-lambda must be 1, not {config.gae_lambda}")
     if config.critic_hidden and (config.shared or config.memory != "none"):
         raise ValueError("critic-hidden does not work with shared or a memory: actor and critic then have one trunk")
     if config.critic_hidden and min(config.critic_hidden) < 1:

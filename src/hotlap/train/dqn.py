@@ -249,11 +249,12 @@ def load_policy(config: Config, spec: EnvSpec, nets: Mapping[str, QMaker], array
     return greedy_policy(net)
 
 
-def evaluate(state: State, env: Any, seed: int, sampled: bool = False) -> Played:
+def evaluate(state: State, env: Any, seed: int, sampled: bool = False, options: Mapping[str, Any] | None = None) -> Played:
     """Play one greedy episode in each environment of `env`; per episode: return, length and the game's own metrics."""
     if sampled:
         raise ValueError("Q-values give no distribution of actions: evaluate greedily")
-    return play(env, seed, choose_with(greedy_policy(state.net), actions_of(env.env_spec), state.replay.device))
+    choose = choose_with(greedy_policy(state.net), actions_of(env.env_spec), state.replay.device)
+    return play(env, seed, choose, options)
 
 
 def networks(state: State) -> dict[str, nn.Module]:

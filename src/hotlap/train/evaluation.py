@@ -1,7 +1,7 @@
 """Greedy evaluation: one episode in each environment, kept so that it can be played again."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ class Played:
     episodes: tuple[Episode, ...]
     against: dict[str, dict[str, NDArray[np.float64]]]  # games of several seats: the columns of the games against each bot
     rating: float | None = None
+    cases: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # returns by case, where there are several
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         return self.columns[name]
@@ -40,11 +41,12 @@ class ActionLog:
         return tuple(step[rows].tolist() for step in self._steps[:length])
 
 
-def play(env: Any, seed: int, choose: Choose, options: dict[str, Any] | None = None) -> Played:
+def play(env: Any, seed: int, choose: Choose, options: Mapping[str, Any] | None = None) -> Played:
     """Play one episode in each row of `env`; per episode: return, length and the game's own metrics.
 
     Each row counts once, so that long and short episodes weigh the same.
     """
+    options = dict(options) if options else None
     obs, info = env.reset(seed=seed, options=options)
     result: dict[str, NDArray[np.float64]] = {}
     waiting, fresh = np.ones(env.num_envs, bool), None
@@ -91,3 +93,11 @@ def joined(parts: Sequence[Played], rating: float | None = None) -> Played:
     episodes = [episode for part in parts for episode in part.episodes]
     numbered = tuple(replace(episode, number=number) for number, episode in enumerate(episodes))
     return Played(columns, numbered, {name: games for part in parts for name, games in part.against.items()}, rating)
+
+
+def by_case(play_case: Callable[[int, Mapping[str, Any]], Played], cases: Mapping[str, Mapping[str, Any]], seed: int) -> Played:
+    """One evaluation of each case, given by the options of its resets, on seeds of its own."""
+    parts: dict[str, Played] = {}
+    for name, options in cases.items():
+        parts[name] = play_case(seed + sum(len(part["return"]) for part in parts.values()), options)
+    return replace(joined(list(parts.values())), cases={name: part["return"] for name, part in parts.items()})

@@ -39,8 +39,8 @@ class Adam:
     is 1 nothing happens.
     """
 
-    def __init__(self, flat: nn.Parameter, learning_rate: float, eps: float, clip: float = 0.0) -> None:
-        self.flat, self.eps, self.clip = flat.data, eps, clip
+    def __init__(self, flat: nn.Parameter, learning_rate: float, eps: float, clip: float = 0.0, beta2: float = 0.999) -> None:
+        self.flat, self.eps, self.clip, self.beta2 = flat.data, eps, clip, beta2
         self.mean, self.square = torch.zeros_like(flat.data), torch.zeros_like(flat.data)
         self.steps, self.skip = torch.zeros((), device=flat.device), torch.zeros((), device=flat.device)
         self.rate = torch.tensor(learning_rate, device=flat.device)
@@ -60,7 +60,7 @@ class Adam:
             kept.copy_(state[name])
 
 
-BETA1, BETA2 = 0.9, 0.999
+BETA1 = 0.9
 
 
 def fused_step(adam: Adam, gradient: Tensor, scale: Tensor | None) -> None:
@@ -74,7 +74,7 @@ def fused_step(adam: Adam, gradient: Tensor, scale: Tensor | None) -> None:
         [adam.steps],
         lr=adam.rate,
         beta1=BETA1,
-        beta2=BETA2,
+        beta2=adam.beta2,
         weight_decay=0.0,
         eps=adam.eps,
         amsgrad=False,
@@ -88,8 +88,8 @@ def plain_step(adam: Adam, gradient: Tensor, scale: Tensor | None) -> None:
     """The specification of `fused_step`, in operations that every torch has."""
     gradient = gradient if scale is None else gradient / scale
     steps = adam.steps.clamp(min=1)
-    mean, square = adam.mean.lerp(gradient, 1 - BETA1), adam.square.lerp(gradient**2, 1 - BETA2)
-    deviation = (square / (1 - BETA2**steps)).sqrt_().add_(adam.eps)
+    mean, square = adam.mean.lerp(gradient, 1 - BETA1), adam.square.lerp(gradient**2, 1 - adam.beta2)
+    deviation = (square / (1 - adam.beta2**steps)).sqrt_().add_(adam.eps)
     moved = adam.flat - adam.rate * (mean / (1 - BETA1**steps)) / deviation
     for kept, new in ((adam.mean, mean), (adam.square, square), (adam.flat, moved)):
         kept.copy_(torch.where(adam.skip > 0, kept, new))

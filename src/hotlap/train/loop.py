@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,14 +19,14 @@ from hotlap.core.clock import StageClock, stage_cost
 from hotlap.core.errors import HotlapError, RecordError, TargetFailed
 from hotlap.core.text import one_line
 from hotlap.record import episodes
-from hotlap.record.header import BotScore, Evaluation, MetricMean, Setup, Status, Training, Verb
+from hotlap.record.header import BotScore, CaseReturn, Evaluation, MetricMean, Setup, Status, Training, Verb
 from hotlap.record.lines import Recorded
 from hotlap.record.machine import this_machine
 from hotlap.record.observed import Usage
 from hotlap.record.run import Run
 from hotlap.record.run import load as load_run
 from hotlap.train import checkpoint, finite, parallel
-from hotlap.train.evaluation import Played
+from hotlap.train.evaluation import Played, by_case
 from hotlap.train.rating import score_interval
 from hotlap.train.system import RLSystem
 
@@ -34,7 +34,9 @@ EVALUATION_SEED = 1_000_003  # far from the seeds that training uses
 TRACED = 2  # iterations, after the one in which learning began, whose every span is kept for the trace
 GPU_EVENTS_EVERY = 50  # iterations between those that record CUDA events
 # config fields that a resumed run may change
-MAY_CHANGE = frozenset({"total_steps", "device", "env_threads", "torch_threads", "workers", "async_factor", "env_timeout"})
+MAY_CHANGE = frozenset(
+    {"total_steps", "device", "env_threads", "torch_threads", "workers", "async_factor", "transport", "env_timeout"}
+)
 
 OnProgress = Callable[[dict[str, Any]], None]  # called after each iteration with what a progress bar shows
 
@@ -95,8 +97,8 @@ def _lead(
 
     def evaluate() -> Evaluation:
         # in the layout that training found best
-        with closing(system.make_env(replace(share, workers=env.layout.workers), options.evaluation_episodes)) as arena:
-            played = system.trainer.evaluate(state, arena, EVALUATION_SEED, options.evaluation_sampled)
+        with closing(system.make_arena(replace(share, workers=env.layout.workers), options.evaluation_episodes)) as arena:
+            played = evaluate_system(system, state, arena, EVALUATION_SEED, options.evaluation_sampled)
         episodes.write(run.path, episodes.Kept(system.source(share), played.episodes))
         return replace(summarize_evaluation(played, system.score), sampled=options.evaluation_sampled)
 
@@ -208,6 +210,16 @@ def write_samples(run: Run, clock: StageClock, phase: str, spans: bool = False) 
         run.append(Recorded(phase, sample, machine.rss(), machine.gpu_memory()))
 
 
+def evaluate_system(system: RLSystem, state: Any, arena: Any, seed: int, sampled: bool = False) -> Played:
+    """An episode in each row of `arena`; where a system has several cases, one of each case."""
+
+    def play_case(seed: int, chosen: Mapping[str, Any] | None) -> Played:
+        played: Played = system.trainer.evaluate(state, arena, seed, sampled, chosen)
+        return played
+
+    return by_case(play_case, system.cases, seed) if system.cases else play_case(seed, None)
+
+
 def summarize_evaluation(played: Played, score: str) -> Evaluation:
     """Mean return, score and other metrics of the episodes, with 95% intervals; against bots, the score against each and the
     rating."""
@@ -227,6 +239,10 @@ def summarize_evaluation(played: Played, score: str) -> Evaluation:
         ),
         score_name=name,
         metrics=_metrics(played.columns, name),
+        cases=tuple(
+            CaseReturn(case, len(values), float(values.mean()), stats.bootstrap_interval(values), float(values.std()))
+            for case, values in played.cases.items()
+        ),
     )
 
 

@@ -30,7 +30,7 @@ from hotlap.envs.spec import EnvSpec
 from hotlap.train import backend, finite, parallel, rating
 from hotlap.train.acting import Actor, Groups
 from hotlap.train.actions import Actions, actions_of
-from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats
+from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats, of_normalized_returns
 from hotlap.train.checkpoint import Varying, part_of, tensors_of
 from hotlap.train.configs import PPOConfig
 from hotlap.train.configs import validate_ppo as validate
@@ -87,7 +87,7 @@ def check_environments(config: Config, env: Any) -> None:
     if spec.seats > 1:
         if len(spec.action_sizes) != 1:
             raise ValueError(f"turn-based games need one discrete action, not {spec.action_space}")
-        for name in ("memory", "normalize_reward", "priority_alpha", "sequences"):
+        for name in ("memory", "normalize_reward", "normalize_return", "priority_alpha", "sequences"):
             if getattr(config, name) not in ("none", False, 0):
                 raise ValueError(f"{name.replace('_', '-')} does not work in turn-based games")
 
@@ -126,7 +126,7 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
         rollout=rollout,
         actor=chosen.actor,
         gradient=chosen.gradient,
-        optimizer=Adam(flat, config.learning_rate, eps=1e-5, clip=config.grad_clip),
+        optimizer=Adam(flat, config.learning_rate, eps=1e-5, clip=config.grad_clip, beta2=config.beta2),
         generators=generators,
         obs_moments=Moments(spec.obs_shape, device) if config.normalize_obs else None,
         reward_scale=RewardScale(rows, config.gamma, device) if config.normalize_reward else None,
@@ -227,7 +227,7 @@ def bootstrap(state: State, config: Config, env: Any, group: int, t: int) -> Non
     """Add the value of where episodes were cut off to their last reward."""
     rollout, rows, out = state.rollout, env.groups[group], env.outcome(group)[0]
     cut = np.flatnonzero(out.truncated & ~out.terminated)  # a time limit may fall on the very step that ends the episode
-    if not len(cut):
+    if not len(cut) or not config.bootstrap:
         return
     device = rollout.reward.device
     last = torch.from_numpy(finite.checked_last(env, out.final_obs[cut], rows.start + cut)).to(device)
@@ -240,7 +240,8 @@ def compute_advantages(state: State, config: Config) -> None:
     """Advantages of every decision, and which decisions can be learned from."""
     rollout, gamma, lam = state.rollout, config.gamma, config.gae_lambda
     if rollout.turns is None:
-        gae(rollout.reward, rollout.value, rollout.done, gamma, lam, rollout.advantage)
+        estimate = of_normalized_returns if config.normalize_return else gae
+        estimate(rollout.reward, rollout.value, rollout.done, gamma, lam, rollout.advantage)
         return
     seat, rewards, last = (torch.from_numpy(part).to(rollout.value.device) for part in vars(rollout.turns).values())
     advantage, known = gae_of_seats(rewards, rollout.value, rollout.done, seat, last, gamma, lam)
@@ -337,7 +338,7 @@ def load_policy(
 
 
 @torch.inference_mode()
-def evaluate(state: State, env: Any, seed: int, sampled: bool = False) -> Played:
+def evaluate(state: State, env: Any, seed: int, sampled: bool = False, options: Mapping[str, Any] | None = None) -> Played:
     """Play one greedy (or sampled) episode in each row of `env`; per episode: return, length and the game's own metrics.
 
     Turn-based games: against fixed bots, with a score for each and a rating.
@@ -347,7 +348,7 @@ def evaluate(state: State, env: Any, seed: int, sampled: bool = False) -> Played
     if env.env_spec.seats > 1:
         player = rating.as_bot(lambda seen, mask: policy(seen, mask)[0], state.flat.device)
         return rating.rate(env, seed, player, rating.bots_of(getattr(env.game, "unwrapped", env.game)), state.bot_ratings)
-    return play(env, seed, choose_with(policy, state.actions, state.flat.device))
+    return play(env, seed, choose_with(policy, state.actions, state.flat.device), options)
 
 
 def networks(state: State) -> dict[str, nn.Module]:

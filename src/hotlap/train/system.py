@@ -38,6 +38,9 @@ class RLSystem:
     score: str = "return"  # the metric of an episode that says how well it was played
     nets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # algorithm -> name of a network of its own -> the
     # "module:function" that makes it, like those in `train/nets.py`
+    cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what evaluations play, by options of resets
+    evaluation_episodes: int = 200  # of each case, if not given
+    outside: str = ""  # the "module:function" that adapts a saved policy to the environment as others have it (`load_policy`)
     algorithm: str = ""  # in capitals, as people write it
 
     def __post_init__(self) -> None:
@@ -123,6 +126,7 @@ class RLSystem:
         groups = getattr(config, "async_factor", 1) if training and not config.turbo else 1
         placement: dict[str, Any] = {
             "seed": config.seed,
+            "transport": config.transport,
             "workers": 0 if config.turbo else min(config.workers, number),
             "async_factor": groups,
             "depth": config.iteration_steps + 1 if training else 2,  # what `finite` checks, and a rollout's own arrays
@@ -131,3 +135,10 @@ class RLSystem:
         if source.game:
             return make_vec(source.game, number, config.turbo, threads=config.env_threads, **placement, **source.options)
         return make_gym(source.gym, number, **placement, **source.options)
+
+    def make_arena(self, config: Any, episodes: int) -> Any:
+        """Environments to evaluate in: on the kernel, whose results are the reference's, where it can be compiled."""
+        from hotlap.core import native
+
+        same = bool(self.game) and not self.gym and native.compiler() is not None
+        return self.make_env(replace(config, turbo=True) if same else config, episodes)

@@ -40,8 +40,8 @@ class Train:
     """Seconds between checkpoints."""
     evaluate_every: int = 0
     """Iterations between evaluations; 0: only at the end."""
-    evaluation_episodes: int = 200
-    """Episodes per evaluation."""
+    evaluation_episodes: int | None = None
+    """Episodes per evaluation, of each case where a system has several; 200 if not given, or what the system says."""
     evaluation_sampled: Switch = False
     """Draw actions from the policy in evaluations, for environments in which all greedy episodes are the same; PPO only."""
     wandb: str | None = None
@@ -63,6 +63,7 @@ def train(args: Any) -> int:
         raise UsageError(f"--evaluation-sampled needs a policy to draw from, which {system.algorithm} does not learn")
     if args.wandb and find_spec("wandb") is None:
         raise UsageError("--wandb needs Weights & Biases: pip install wandb")
+    episodes = system.evaluation_episodes if args.evaluation_episodes is None else args.evaluation_episodes
     started = time.monotonic()
     resume = find(args.resume) if args.resume else None
     if resume and not (resume / "checkpoint.safetensors").exists():
@@ -90,9 +91,7 @@ def train(args: Any) -> int:
             config,
             out=args.out,
             resume=resume,
-            options=Options(
-                args.checkpoint_seconds, args.evaluate_every, args.evaluation_episodes, args.wandb, args.evaluation_sampled
-            ),
+            options=Options(args.checkpoint_seconds, args.evaluate_every, episodes, args.wandb, args.evaluation_sampled),
             on_progress=report,
         )
     if run is None:  # another process keeps the record
@@ -104,7 +103,7 @@ def train(args: Any) -> int:
     if args.json:
         print_json(profile, checkpoint=str(run.path / "checkpoint.safetensors"), seconds=seconds)
     else:
-        show_run(run, breakdown=False, only=("Where the time went", "Throughput", "Evaluation"))
+        show_run(run, breakdown=False, only=("Where the time went", "Throughput", "Evaluation", "Evaluation by case"))
         print(
             f"\n{seconds:.0f} s in all: {profile.iteration_seconds:.0f} s in iterations (warm-up included), "
             f"{profile.evaluation_seconds or 0.0:.0f} s evaluating, the rest starting and saving\n"

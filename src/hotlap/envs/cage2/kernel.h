@@ -3,6 +3,7 @@
  *
  * Sets of hosts, ports and decoys are bit masks. The table that Blue sees is 52 bits of one number.
  */
+#include "history.h"
 #include "red.h"
 #include "state.h"
 
@@ -37,6 +38,9 @@ FN void env_restart(Env *env, const Tables *tables) {
     env->exploit = env->session = env->blue_host = env->blue_entries = env->events = 0;
     env->detected = NOT_CREATED;
     env->steps = env->down = env->restores = 0;
+#if SHOW_HISTORY
+    forget_all(env);
+#endif
     uint32_t agents = tables->settings[1];
     env->agent = tables->settings[2 + (agents > 1 ? rng_below(&env->rng, agents) : 0)];
 }
@@ -136,6 +140,9 @@ FN void env_step(Env *env, const Tables *tables, const Action *actions, Step *st
     if (env->agent == AGENT_MEANDER) decide_meander(env, tables);
     attack(env, tables, &events);
     look(env, &events, found);
+#if SHOW_HISTORY
+    remember(env, tables, command);
+#endif
     int cost = 10 * count_bits(env->privileged & COST_10) + count_bits(env->privileged & COST_1);
     cost += env->ot_running ? 0 : DOWN_COST;
     cost += command[0] == BLUE_RESTORE ? RESTORE_COST : 0;
@@ -180,12 +187,12 @@ FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     *obs++ = meander && (env->kind == RED_ESCALATE || env->kind == RED_IMPACT) ? env->target : UNUSED;
     *obs++ = meander && env->kind == RED_EXPLOIT ? env->target : UNUSED;
 }
-#else
-/* Eight bits become bytes: each byte is given its bit alone, and then made 0 or 1. */
-FN uint64_t spread(uint64_t bits) {
-    return (((bits * EACH_BYTE & 0x8040201008040201ULL) + EACH_BYTE * 0x7F) >> 7) & EACH_BYTE;
+#elif SHOW_HISTORY
+FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
+    (void)agent;
+    show_history(env, tables, obs);
 }
-
+#else
 FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     (void)tables, (void)agent;
     const uint64_t table = env->table; /* which writing bytes could change, for all that a compiler knows */

@@ -4,7 +4,7 @@ The rules are those of CybORG 2.1's Scenario2, which the tests hold this file to
 whole tenths, so nothing is rounded but the reward itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.envs.cage2 import drawing, options, tables, truth
+from hotlap.envs.cage2 import drawing, history, options, tables, truth
 from hotlap.envs.cage2.actions import SETS
 from hotlap.envs.cage2.chance import Chance, Recorded
 from hotlap.envs.cage2.network import Attacker, Knowledge, Network
@@ -39,6 +39,7 @@ METRICS = ("red", "down", "restores")
 OBSERVATIONS = {  # length, lowest, highest, type
     "table": (4 * NUM_HOSTS, 0, 1, "|u1"),
     "scans": (4 * NUM_HOSTS + len(SCAN_INPUTS), 0, 2, "|u1"),
+    "history": (history.SIZE, 0, 1, "|u1"),
     "truth": (truth.SIZE, truth.LOWEST, truth.HIGHEST, "<i4"),
 }
 
@@ -56,7 +57,8 @@ class Cage2(gymnasium.Env[NDArray[Any], int]):
 
     **Observation**: `observation="table"`, 52 bits, four for each host: activity in this step (00 none, 10 scan, 11 exploit),
     compromise (00 no, 10 unknown, 01 user, 11 privileged). `scans` adds ten numbers, for all hosts but Op_Host0-2: 2 for the
-    last that showed a scan, 1 for those that did before. `truth` is the whole true state, see `truth.py`.
+    last that showed a scan, 1 for those that did before. `history` adds what Blue can remember, see `history.py`.
+    `truth` is the whole true state, see `truth.py`.
 
     **Reward**, with a privileged red session: -0.1 for each of User1-4, Op_Host0-2 and Defender, -1 for each of Enterprise0-2
     and Op_Server0; -10 while the OT service does not run; -1 for a Restore.
@@ -83,6 +85,7 @@ class Cage2(gymnasium.Env[NDArray[Any], int]):
     knowledge: Knowledge
     red: Red
     view: BlueView
+    history: history.History
     attack: Attack  # Red's last
     outcome: Outcome  # of that
     blue_action: int | None
@@ -152,6 +155,8 @@ class Cage2(gymnasium.Env[NDArray[Any], int]):
         self._look(found_files)
         self._count_costs()
         self.steps += 1
+        if self.observation == "history":
+            self.history.update(self.commands[self.blue_action], self.view.table())
         reward = float(np.float32(-self.cost) / np.float32(10))
         return self.observe(), reward, False, self.steps >= self.settings.episode_length, {}
 
@@ -165,7 +170,7 @@ class Cage2(gymnasium.Env[NDArray[Any], int]):
         self._begin(reds[self.rng.below(len(reds))] if len(reds) > 1 else reds[0])
 
     def _begin(self, agent: RedAgent) -> None:
-        self.network, self.knowledge, self.view = Network(), Knowledge(), BlueView()
+        self.network, self.knowledge, self.view, self.history = Network(), Knowledge(), BlueView(), history.History()
         self.red = AGENTS[agent]()
         self.attack, self.outcome = Attack(), Outcome()
         self.blue_action, self.blue_success = None, Success.UNKNOWN
@@ -211,8 +216,8 @@ class Cage2(gymnasium.Env[NDArray[Any], int]):
     def observe(self) -> NDArray[Any]:
         if self.observation == "truth":
             return np.array(truth.encode(self), np.int32)
-        scans = self.view.scan_inputs() if self.observation == "scans" else []
-        return np.array(self.view.table() + scans, np.uint8)
+        more: dict[str, Callable[[], list[int]]] = {"scans": self.view.scan_inputs, "history": self.history.features}
+        return np.array(self.view.table() + (more[self.observation]() if self.observation in more else []), np.uint8)
 
     # -- for people --
 
@@ -240,18 +245,19 @@ class Cage2(gymnasium.Env[NDArray[Any], int]):
         action = -1 if self.blue_action is None else self.blue_action
         own = [self.red.number, self.steps, self.cost, self.down, self.restores, action, *self.view.scans]
         given = [*self.settings.table().tolist(), *(self.outcomes.ravel().tolist() if self.replay else [])]
-        numbers = np.array([*own, *truth.encode(self), *given], np.int64).view(np.uint64)
+        numbers = np.array([*own, *self.history.encode(), *truth.encode(self), *given], np.int64).view(np.uint64)
         return np.concatenate([np.array([self.rng.key, self.rng.counter], np.uint64), numbers])
 
     def unpack(self, state: NDArray[np.uint64]) -> None:
         self.rng.key, self.rng.counter = (int(number) for number in state[:2])
         numbers = np.ascontiguousarray(state[2:]).view(np.int64)
-        own, now, given = np.split(numbers, [6 + NUM_HOSTS, 6 + NUM_HOSTS + truth.SIZE])
+        own, remembered, now, given = np.split(numbers, np.cumsum([6 + NUM_HOSTS, history.ENCODED, truth.SIZE]))
         self._begin(RedAgent(int(own[0])))
         truth.decode(self, now.tolist())
         self.steps, self.cost, self.down, self.restores, action = own[1:6].tolist()
         self.blue_action = None if action < 0 else action
         self.view.scans = own[6:].tolist()
+        self.history = history.History.decode(remembered.tolist(), self.network)
         self.settings = Settings.read(given[:SETTINGS])
         if self.replay:
             self.outcomes = given[SETTINGS:].astype(np.int16).reshape(self.outcomes.shape)

@@ -27,6 +27,11 @@ typedef struct {
     uint8_t kind, success, exploit, detected, session;
     uint8_t blue_success, blue_host, blue_entries, events; /* entries of Blue's decoy, and connections on `target` */
     uint8_t steps, down, restores;
+#if SHOW_HISTORY
+    uint64_t known; /* decoys: see history.h */
+    uint16_t seen[2], done[KINDS_DONE];
+    uint8_t recent[RECENT + 1];
+#endif
 } Env;
 
 /* Bits of a host in the table of Blue. */

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.envs.cage2 import truth
+from hotlap.envs.cage2 import history, truth
 from hotlap.envs.cage2.actions import Command
 from hotlap.envs.cage2.chance import Recorded
 from hotlap.envs.cage2.red import ATTACK_OP_SERVER, CHOOSE_ENTERPRISE, CHOOSE_USER, CHOSEN_ENTERPRISE, CHOSEN_USER, SCRIPT
@@ -57,6 +57,8 @@ def declared(commands: Sequence[Command], outcomes: int) -> tuple[Table, ...]:
         Table("hosts", "<u2", (NUM_HOSTS, HOST_FIELDS + len(RANKING))),
         Table("attempts", "<u2", (len(RANKING), ATTEMPT_FIELDS)),
         Table("decoys", "<u2", (NUM_DECOYS, DECOY_FIELDS)),
+        Table("placeable", "|u1", (len(history.PLACEABLE), 2)),
+        Table("times", "|u1", (len(history.TIMES),)),
         Table("script", "|i1", (len(SCRIPT), 3)),
         Table("commands", "|u1", (len(commands), COMMAND_FIELDS)),
         Table("settings", "|u1", (SETTINGS,)),
@@ -93,6 +95,8 @@ def scenario(commands: Sequence[Command]) -> dict[str, NDArray[Any]]:
         "hosts": np.array(hosts, np.uint16),
         "attempts": np.array(attempts, np.uint16),
         "decoys": np.array(decoys, np.uint16),
+        "placeable": np.array(history.PLACEABLE, np.uint8),
+        "times": np.array(history.TIMES, np.uint8),
         "script": np.array([[stage.kind, stage.target, stage.fallback] for stage in SCRIPT], np.int8),
         "commands": np.array(orders, np.uint8),
     }
@@ -156,4 +160,9 @@ def constants() -> dict[str, int | float]:
         "SCANNED": truth.SCANNED,
         "NOT_CREATED": truth.NOT_CREATED,
         "UNUSED": truth.UNUSED,
+        "PLACEABLE": len(history.PLACEABLE),
+        "RECENT": history.RECENT,
+        "HISTORY_BITS": history.SIZE,
+        "NUM_TIMES": len(history.TIMES),
+        "KINDS_DONE": len(history.DONE),
     }
