@@ -151,7 +151,7 @@ def test_dense_layers_act_by_hand_as_the_network_does():
         return Dense(groups, DensePolicy(state.net, state.flat.grad))
 
     def by_network(state, groups):
-        return StepByStep(groups, state.net, "float32")
+        return StepByStep(groups, state.net, "float32", state.flat.device)
 
     one, other = (collected(replace(SMALL, horizon=40), make) for make in (by_hand, by_network))
     assert torch.equal(one.action, other.action) and torch.equal(one.obs, other.obs)
@@ -162,10 +162,10 @@ def test_dense_layers_act_by_hand_as_the_network_does():
 @pytest.mark.parametrize("threads", [1, 3])
 def test_lstm_cells_act_by_hand_as_the_network_does(threads):
     def by_hand(state, groups):
-        return StepByStep(groups, LstmPolicy(state.net, state.flat.grad, Lanes(threads)).act, "float32")
+        return StepByStep(groups, LstmPolicy(state.net, state.flat.grad, Lanes(threads)).act, "float32", state.flat.device)
 
     def by_network(state, groups):
-        return StepByStep(groups, state.net, "float32")
+        return StepByStep(groups, state.net, "float32", state.flat.device)
 
     config = replace(SMALL, memory="lstm", horizon=40, batch_size=80)
     one, other = (collected(config, make) for make in (by_hand, by_network))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import subprocess
 import sys
 import time
@@ -117,6 +118,23 @@ def test_training_on_the_gpu_learns_resumes_and_is_measured(tmp_path):
     assert doc["gpu_timing"].startswith("cuda events")
     assert sum(row["share"] for row in doc["stages"].values()) == pytest.approx(1, abs=0.005)
     assert doc["modules"][0]["backward"] > 0
+
+
+@pytest.mark.gpu
+@gpu
+@pytest.mark.parametrize("changes", [{"cpu_offload": True}, {}, {"compile": True, "compile_mode": "reduce-overhead"}])
+def test_a_recurrent_policy_with_auxiliary_losses_on_the_gpu(changes):
+    """With the rollout on the device, in host memory, and compiled."""
+    config = ppo.Config(num_envs=8, turbo=True, horizon=16, bptt=8, batch_size=64, hidden=(16,), device="cuda")
+    config = dataclasses.replace(config, memory="lstm", memory_layers=2, contrastive=0.1, weight_analysis=1, **changes)
+    env = hotlap.make_vec("cartpole", 8, seed=0, depth=17)
+    state, clock = ppo.start(config, env), StageClock()
+    for _ in range(3):
+        with clock.iteration():
+            scalars = ppo.iterate(state, config, env, clock).scalars
+    assert all(math.isfinite(value) for value in scalars.values()) and scalars["train/contrastive"] > 0
+    assert state.rollout.obs.is_cuda != config.cpu_offload and state.flat.is_cuda
+    assert ("update/transfer" in clock.take(wait=True)[-1].exclusive) == config.cpu_offload
 
 
 SCRIPT = """

@@ -26,12 +26,15 @@ ADVANTAGE = "advantage"
 SAMPLE = "sample"
 UPDATE = "update"
 LOSS = "loss"
+CONTRASTIVE = "contrastive"
+KICKSTART = "kickstart"
 BACKWARD = "backward"
 OPTIMIZER = "optimizer"
 TARGET = "target"
 TRANSFER = "transfer"
 EVALUATE = "evaluate"
 LOG = "log"
+WEIGHTS = "weights"
 CHECKPOINT = "checkpoint"
 UNATTRIBUTED = "unattributed"  # what no stage claimed; no stage, but shown beside them
 
@@ -48,12 +51,15 @@ STAGES = {
         Stage(SAMPLE, None, "drawing minibatches, and keeping the priorities they are drawn by"),
         Stage(UPDATE, None, "learning from minibatches"),
         Stage(LOSS, UPDATE, "forward passes with gradients, and the loss"),
+        Stage(CONTRASTIVE, LOSS, "the contrastive loss: a state's future, told from other states"),
+        Stage(KICKSTART, LOSS, "the teacher's policy, and the divergence from it"),
         Stage(BACKWARD, UPDATE, "gradients"),
         Stage(OPTIMIZER, UPDATE, "clipping and the optimizer's step"),
         Stage(TARGET, UPDATE, "copying into target networks"),
         Stage(TRANSFER, None, "copies between host and device; may happen inside any stage"),
         Stage(EVALUATE, None, "playing to measure the policy"),
         Stage(LOG, None, "metrics, TensorBoard, progress"),
+        Stage(WEIGHTS, LOG, "analysis of the weights: singular values of each layer"),
         Stage(CHECKPOINT, None, "saving state"),
     )
 }

@@ -18,7 +18,7 @@ from hotlap.envs.hearts.information import SIZE, size_of
 from hotlap.envs.hearts.rules import NUM_SEATS
 from hotlap.envs.spec import EnvSpec
 from hotlap.train.memory import Memory
-from hotlap.train.nets import Policy, mlp
+from hotlap.train.nets import Features, Policy, mlp
 from hotlap.train.sparse import SparseLinear
 
 HISTORY = 5
@@ -142,7 +142,7 @@ class AttentionPolicy(Policy):
 
     def __init__(self, outputs: int, width: int, heads: int, layers: int) -> None:
         nn.Module.__init__(self)  # none of the layers of dense policies
-        self.memory = None
+        self.memory, self.units = None, width
         self.player = nn.Embedding(NUM_SEATS, PLAYER)
         self.input_projection = InputProjection(width)
         self.positional_encoding = Positions(width, HISTORY)
@@ -154,13 +154,16 @@ class AttentionPolicy(Policy):
         for head in (self.policy_head, self.value_head):
             nn.init.orthogonal_(head.get_parameter(f"{len(head) - 1}.weight"), 0.01)
 
-    def forward(self, obs: Tensor, memory: Memory = ()) -> tuple[Tensor, Tensor, Memory]:
+    def step_features(self, obs: Tensor, memory: Memory = ()) -> tuple[Features, Memory]:
         seat = obs.gather(1, obs[:, :1].long())[:, 0].int() - HISTORY * SIZE  # the last one of each row
         missing = torch.arange(HISTORY, device=obs.device) < obs[:, 1:2] // SIZE  # before the first observation
         mask = torch.zeros(missing.shape, device=obs.device).masked_fill_(missing, -torch.inf)[:, None, None]
         x = self.positional_encoding(self.input_projection(obs, self.player(seat)))
         x = self.norm(self.pooling(self.encoder(x, mask), mask))
-        return self.policy_head(x).float(), self.value_head(x)[:, 0].float(), ()
+        return Features(x, x), ()
+
+    def heads(self, features: Features) -> tuple[Tensor, Tensor]:
+        return self.policy_head(features.actor).float(), self.value_head(features.critic)[:, 0].float()
 
 
 def attention_policy(

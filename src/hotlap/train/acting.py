@@ -59,20 +59,21 @@ class Groups:
 class StepByStep:
     """A network that gives outputs, values and a new memory at every step."""
 
-    def __init__(self, groups: Groups, forward: Forward, precision: str) -> None:
-        self._groups, self._forward, self._precision = groups, forward, precision
+    def __init__(self, groups: Groups, forward: Forward, precision: str, device: torch.device) -> None:
+        self._groups, self._forward, self._precision, self._device = groups, forward, precision, device
 
     def begin(self, iteration: int) -> None:
         pass
 
     def act(self, group: int, t: int) -> Tensor:
         groups, memory = self._groups, self._groups.memory[group]
-        obs = groups.obs[group][t]
-        with autocast(obs.device, self._precision):
+        obs, mask = groups.obs[group][t].to(self._device), groups.mask_at(group, t)
+        with autocast(self._device, self._precision):
             output, value, new_memory = self._forward(obs, memory)
         for kept, new in zip(memory, new_memory, strict=True):
             kept.copy_(new)
-        action, log_prob = groups.actions.sample(output, groups.generators[group], groups.mask_at(group, t))
+        mask = None if mask is None else mask.to(self._device)
+        action, log_prob = groups.actions.sample(output, groups.generators[group], mask)
         groups.value[group][t].copy_(value)
         groups.log_prob[group][t].copy_(log_prob)
         return groups.action[group][t].copy_(action)
@@ -80,8 +81,8 @@ class StepByStep:
     def finish(self) -> None:
         rollout = self._groups.rollout
         memory = tuple(kept.clone() for kept in rollout.memory)  # it is only looked ahead
-        with autocast(rollout.obs.device, self._precision):
-            rollout.value[-1] = self._forward(rollout.obs[-1], memory)[1]
+        with autocast(self._device, self._precision):
+            rollout.value[-1] = self._forward(rollout.obs[-1].to(self._device), memory)[1]
 
 
 class Dense:

@@ -68,6 +68,11 @@ class Discrete:
         """The log-probabilities of `evaluate`, without the entropy."""
         return self._chosen(self._parts(logits, mask), action)
 
+    def kl(self, teacher: Tensor, logits: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The KL divergence [B] of these logits from those of a teacher: how much of what it does would surprise."""
+        pairs = zip(self._parts(teacher, mask), self._parts(logits, mask), strict=True)
+        return _sum([(p.exp() * (p.clamp(min=-1e9) - q.clamp(min=-1e9))).sum(-1) for p, q in pairs])
+
     def to_env(self, action: Tensor) -> NDArray[Any]:
         """As environments take them."""
         host: NDArray[Any] = action.cpu().numpy()
@@ -125,6 +130,12 @@ class Gaussian:
 
     def log_prob(self, output: Tensor, action: Tensor, mask: Tensor | None = None) -> Tensor:
         return self.evaluate(output, action, mask)[0]
+
+    def kl(self, teacher: Tensor, output: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The KL divergence [B] of this distribution from that of a teacher."""
+        (wanted, wanted_log_std), (mean, log_std) = teacher.chunk(2, -1), output.chunk(2, -1)
+        ratio = (2 * (wanted_log_std - log_std)).exp()
+        return (log_std - wanted_log_std + 0.5 * (ratio + ((wanted - mean) * (-log_std).exp()) ** 2 - 1)).sum(-1)
 
     def to_env(self, action: Tensor) -> NDArray[Any]:
         """As environments take them: within their bounds."""

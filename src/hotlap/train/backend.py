@@ -1,12 +1,17 @@
-"""Which way to act and to compute the gradient a run uses: by hand where that is possible, else by autograd."""
+"""What a run uses to act and to compute the gradient: by hand where that is possible, else by autograd."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from hotlap.envs.spec import EnvSpec
 from hotlap.train.acting import Actor, AgainstPast, Dense, FewRows, Groups, StepByStep
+from hotlap.train.advantage import MAX_SEATS
+from hotlap.train.auxiliary import Auxiliary
 from hotlap.train.by_hand import ByHand
 from hotlap.train.configs import PPOConfig
 from hotlap.train.dense_policy import DensePolicy
@@ -26,6 +31,35 @@ class Backend:
     gradient: Gradient
 
 
+def check_environments(config: PPOConfig, env: Any) -> None:
+    """Refuse what these environments cannot be trained with."""
+    spec: EnvSpec = env.env_spec
+    if spec.seats > MAX_SEATS:
+        raise ValueError(f"a game may have at most {MAX_SEATS} seats, not {spec.seats}")
+    if np.any(getattr(env.single_action_space, "start", 0)):
+        raise ValueError("discrete actions must start at 0")
+    if spec.obs_size and config.normalize_obs:
+        raise ValueError("normalize-obs does not work with sparse observations, which are zeros and ones")
+    columns = min(env.num_envs * config.segments, config.batch_size // config.sequence_steps)
+    if config.by_sequences and columns < config.accumulate:
+        raise ValueError(f"{columns} sequences per minibatch cannot be split into {config.accumulate} parts (accumulate)")
+    if spec.seats > 1:
+        if len(spec.action_sizes) != 1:
+            raise ValueError(f"turn-based games need one discrete action, not {spec.action_space}")
+        refused = (
+            "memory",
+            "normalize_reward",
+            "normalize_return",
+            "priority_alpha",
+            "sequences",
+            "contrastive",
+            "cpu_offload",
+        )
+        for name in refused:
+            if getattr(config, name) not in ("none", False, 0):
+                raise ValueError(f"{name.replace('_', '-')} does not work in turn-based games")
+
+
 def choose(
     config: PPOConfig,
     spec: EnvSpec,
@@ -34,6 +68,7 @@ def choose(
     groups: Groups,
     loss: Loss,
     opponents: Opponents | None = None,
+    auxiliaries: Sequence[Auxiliary] = (),
 ) -> Backend:
     """The fastest way that this config, these environments and this network allow. `flat`: see `flat.flatten`."""
     assert flat.grad is not None
@@ -48,20 +83,24 @@ def choose(
     elif by_hand and LstmPolicy.fits(net):
         torch.set_num_threads(1)  # of each lane
         cells = LstmPolicy(net, flat.grad, Lanes(config.torch_threads))
-        actor = StepByStep(groups, cells.act, config.precision)
+        actor = StepByStep(groups, cells.act, config.precision, flat.device)
         gradient = ByHand(cells, config)
     else:
-        actor = StepByStep(groups, torch.compile(net) if config.compile else net, config.precision)
-        gradient = ByAutograd(net, flat, loss, config.precision, config.compile)
+        acting = torch.compile(net, mode=config.compile_mode) if config.compile else net
+        actor = StepByStep(groups, acting, config.precision, flat.device)
+        gradient = ByAutograd(net, flat, loss, config.precision, config.compile, auxiliaries, config.compile_mode)
     if opponents is not None:
         actor = AgainstPast(actor, groups, opponents, config.seed)
     return Backend(actor, gradient)
 
 
 def can_be_by_hand(config: PPOConfig, spec: EnvSpec) -> bool:
-    """One discrete action, in plain float32; rows of agents that wait for others have no weight, which only autograd knows."""
+    """One discrete action, in plain float32, PPO's own loss, a rollout where the network is; rows of agents that wait for
+    others have no weight, which only autograd knows."""
     weighted = spec.agents > 1 and config.by_sequences
-    return len(spec.action_sizes) == 1 and config.precision == "float32" and not config.compile and not weighted
+    plain = config.precision == "float32" and not config.compile and not config.has_auxiliary
+    offloaded = config.cpu_offload and config.device != "cpu"
+    return len(spec.action_sizes) == 1 and plain and not weighted and not offloaded
 
 
 def past_policies(config: PPOConfig, spec: EnvSpec, net: Policy, rows: int) -> Opponents:

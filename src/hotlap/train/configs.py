@@ -119,11 +119,13 @@ class PPOConfig(Common):
     epochs: int = 4
     """Passes over what was collected."""
     batch_size: int = 256
-    """Transitions per update; with a memory, whole sequences of `horizon` steps. A remainder is left out."""
+    """Transitions per update; with a memory, whole sequences (see `bptt`). A remainder is left out."""
     accumulate: int = 1
     """Parts in which a minibatch's gradient is computed, one after another, to save memory."""
     sequences: bool = False
     """Make minibatches of whole sequences, as a memory always does."""
+    bptt: int = 0
+    """Steps of a sequence, through which a memory's gradient flows; 0: the whole horizon."""
     priority_alpha: float = 0.0
     """How strongly advantages decide which sequences are learned from; 0: uniformly."""
     priority_beta: float = 0.2
@@ -164,8 +166,22 @@ class PPOConfig(Common):
     """Units of the critic's hidden layers; not given: as many as `hidden` says."""
     memory: str = "none"
     """none, lstm or gru (cells of as many units as the last hidden layer), or attention (over past observations)."""
+    memory_layers: int = 1
+    """Layers of lstm or gru cells."""
     context: int = 8
     """Observations that attention sees, the present one included."""
+    contrastive: float = 0.0
+    """Weight of a contrastive loss: features tell a state's future from other states of the minibatch (InfoNCE); 0: none."""
+    contrastive_steps: int = 8
+    """Steps that this future lies ahead at most."""
+    teacher: str = ""
+    """A run whose policy is the teacher of kickstart: its folder or its id."""
+    kickstart: float = 0.0
+    """Weight of the KL divergence from the teacher's policy at the start, falling linearly to 0; 0: no teacher."""
+    kickstart_steps: int = 0
+    """Environment steps over which it falls; 0: all."""
+    weight_analysis: int = 0
+    """Iterations between analyses of the weights: the singular values of each layer; 0: none."""
     opponents: int = 8
     """Turn-based games: past policies kept as opponents; 0: none."""
     opponent_share: float = 0.25
@@ -174,8 +190,14 @@ class PPOConfig(Common):
     """Iterations between past policies."""
     compile: bool = False
     """Compile network and loss with torch.compile, instead of computing the gradient by hand."""
+    compile_mode: str = "default"
+    """What torch.compile aims at: default, or reduce-overhead (CUDA graphs)."""
     precision: str = "float32"
     """float32, or bfloat16: mixed precision, by autocast."""
+    zero_copy: bool = True
+    """Environments in host memory write straight into the rollout; off: what they wrote is copied there."""
+    cpu_offload: bool = False
+    """Keep the rollout in host memory while the network is on a GPU; minibatches are copied there for their update."""
 
     @property
     def iteration_steps(self) -> int:
@@ -184,7 +206,21 @@ class PPOConfig(Common):
     @property
     def by_sequences(self) -> bool:
         """Whether minibatches are made of whole sequences."""
-        return self.memory != "none" or self.sequences or self.priority_alpha > 0
+        return self.memory != "none" or self.sequences or self.priority_alpha > 0 or self.contrastive > 0
+
+    @property
+    def sequence_steps(self) -> int:
+        return self.bptt or self.horizon
+
+    @property
+    def segments(self) -> int:
+        """Sequences, one after another, in a row of the rollout."""
+        return self.horizon // self.sequence_steps
+
+    @property
+    def has_auxiliary(self) -> bool:
+        """Whether there are losses beside PPO's own."""
+        return self.contrastive > 0 or self.kickstart > 0
 
 
 def validate_ppo(config: PPOConfig) -> None:
@@ -199,7 +235,13 @@ def validate_ppo(config: PPOConfig) -> None:
             "activation": ("tanh", "relu"),
             "memory": ("none", "lstm", "gru", "attention"),
             "precision": ("float32", "bfloat16"),
+            "compile_mode": ("default", "reduce-overhead"),
         },
+    )
+    check(
+        config,
+        ones=("memory_layers", "contrastive_steps"),
+        zeros=("bptt", "contrastive", "kickstart", "kickstart_steps", "weight_analysis"),
     )
     if config.async_factor > 1 and (config.normalize_obs or config.normalize_reward):
         raise ValueError(
@@ -211,7 +253,22 @@ def validate_ppo(config: PPOConfig) -> None:
         raise ValueError("critic-hidden does not work with shared or a memory: actor and critic then have one trunk")
     if config.critic_hidden and min(config.critic_hidden) < 1:
         raise ValueError("critic-hidden must be layers of at least 1 unit")
-    unit = config.horizon * config.accumulate if config.by_sequences else config.accumulate
+    _validate_sequences(config)
+    if bool(config.kickstart) != bool(config.teacher):
+        raise ValueError("kickstart and teacher go together: how strongly, and towards whom")
+    if config.normalize_obs and config.kickstart:
+        raise ValueError("kickstart does not work with normalize-obs: the teacher would see other numbers")
+    if config.cpu_offload and (config.normalize_obs or config.normalize_reward):
+        raise ValueError("cpu-offload does not work with normalize-obs and normalize-reward, which are computed on the device")
+
+
+def _validate_sequences(config: PPOConfig) -> None:
+    if config.memory_layers > 1 and config.memory not in ("lstm", "gru"):
+        raise ValueError("memory-layers needs a memory of lstm or gru cells")
+    if config.bptt and (not config.by_sequences or config.horizon % config.bptt):
+        raise ValueError(f"bptt divides the horizon ({config.horizon}) into sequences, which need a memory or --sequences")
+    unit = config.sequence_steps * config.accumulate if config.by_sequences else config.accumulate
     if config.batch_size % unit:
-        what = "accumulate x horizon: whole sequences" if config.by_sequences else "accumulate"
+        steps = "bptt" if config.bptt else "horizon"
+        what = f"accumulate x {steps}: whole sequences" if config.by_sequences else "accumulate"
         raise ValueError(f"batch-size must be a multiple of {unit} ({what}), not {config.batch_size}")

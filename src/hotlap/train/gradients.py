@@ -1,6 +1,6 @@
 """How a minibatch's gradient is computed: the interface, and autograd, eager or compiled. By hand: see `by_hand`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from hotlap.core import stages
 from hotlap.core.clock import StageClock
+from hotlap.train.auxiliary import Auxiliary
 from hotlap.train.minibatch import Losses, Minibatch
 from hotlap.train.nets import Policy
 
@@ -35,19 +36,29 @@ class Gradient(Protocol):
 
 
 class ByAutograd:
-    """Autograd on the loss. `compiled`: network and loss as one graph, by torch.compile."""
+    """Autograd on the loss, and on auxiliary ones. `compiled`: network and loss as one graph, by torch.compile."""
 
-    def __init__(self, net: Policy, flat: nn.Parameter, loss: Loss, precision: str, compiled: bool) -> None:
-        def compute_loss(batch: Minibatch, entropy_weight: Any) -> Losses:
+    def __init__(
+        self,
+        net: Policy,
+        flat: nn.Parameter,
+        loss: Loss,
+        precision: str,
+        compiled: bool,
+        auxiliaries: Sequence[Auxiliary] = (),
+        mode: str = "default",
+    ) -> None:
+        def compute_loss(batch: Minibatch, entropy_weight: Any) -> tuple[Losses, tuple[Tensor, ...]]:
+            """The parts of the loss; output and features, for auxiliary ones."""
             with autocast(flat.device, precision):
-                output, value = forward(net, batch)
-            return loss(batch, output, value, entropy_weight)
+                output, value, *features = forward_with_features(net, batch) if auxiliaries else forward(net, batch)
+            return loss(batch, output, value, entropy_weight), (output, *features) if features else ()
 
         assert flat.grad is not None
-        self._net = net
+        self._net, self._auxiliaries = net, auxiliaries
         self.modules: Mapping[str, nn.Module] = {"net": net}
         self._gradient = flat.grad
-        self._compute_loss = torch.compile(compute_loss) if compiled else compute_loss
+        self._compute_loss = torch.compile(compute_loss, mode=mode) if compiled else compute_loss
         # Compiled, a number that changes would be a constant of the graph.
         self._entropy_weight = torch.zeros((), device=flat.device) if compiled else None
 
@@ -60,10 +71,15 @@ class ByAutograd:
     def compute(self, batch: Minibatch, entropy_weight: float, clock: StageClock, report: bool) -> Losses | None:
         weight = entropy_weight if self._entropy_weight is None else self._entropy_weight.fill_(entropy_weight)
         with clock.stage(stages.LOSS):
-            losses: Losses = self._compute_loss(batch, weight)
+            losses, seen = self._compute_loss(batch, weight)
+            total = losses.loss
+            for auxiliary in self._auxiliaries:
+                with clock.stage(auxiliary.stage):
+                    added = auxiliary.loss(batch, *seen)
+                    total = total if added is None else total + added
         with clock.stage(stages.BACKWARD):
             self._gradient.zero_()
-            losses.loss.backward()  # type: ignore[no-untyped-call]
+            total.backward()  # type: ignore[no-untyped-call]
         return Losses(*(part.detach() for part in losses)) if report else None
 
     @contextmanager
@@ -83,6 +99,16 @@ def forward(net: Policy, batch: Minibatch) -> tuple[Tensor, Tensor]:
         return net.sequence(batch.obs, batch.done, batch.memory)
     output, value, _ = net(batch.obs)
     return output, value
+
+
+def forward_with_features(net: Policy, batch: Minibatch) -> tuple[Tensor, Tensor, Tensor]:
+    """See `forward`; also the actor's features of each row."""
+    if batch.memory:
+        assert batch.done is not None
+        features = net.sequence_features(batch.obs, batch.done, batch.memory)
+    else:
+        features, _ = net.step_features(batch.obs)
+    return *net.heads(features), features.actor.float()
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

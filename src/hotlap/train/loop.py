@@ -1,5 +1,6 @@
 """The loop around a trainer's iterations: record, progress, TensorBoard, evaluation, checkpoints, resume, Ctrl-C."""
 
+import math
 import os
 import signal
 import sys
@@ -46,7 +47,9 @@ class Options:
     """How a training run is watched and saved."""
 
     checkpoint_seconds: float = 15.0
+    checkpoint_every: int = 0  # iterations; 0: by time
     evaluate_every: int = 0  # iterations; 0: only at the end
+    monitor_every: int = 1  # iterations between entries in TensorBoard
     evaluation_episodes: int = 200
     wandb: str | None = None  # a project of Weights & Biases to log to
     evaluation_sampled: bool = False  # draw actions from the policy instead of taking the most probable ones
@@ -54,6 +57,14 @@ class Options:
     def __post_init__(self) -> None:
         if self.evaluation_episodes < 1 or self.evaluate_every < 0 or self.checkpoint_seconds < 0:
             raise ValueError("evaluation-episodes must be at least 1, evaluate-every and checkpoint-seconds at least 0")
+        if self.monitor_every < 1 or self.checkpoint_every < 0:
+            raise ValueError("monitor-every must be at least 1, checkpoint-every at least 0")
+
+    def checkpoint_is_due(self, iterations: int, since: float) -> bool:
+        """After so many iterations, and so many seconds since the last one (none yet: infinitely many)."""
+        if not self.checkpoint_every or math.isinf(since):
+            return since > self.checkpoint_seconds
+        return iterations % self.checkpoint_every == 0
 
 
 def train(
@@ -124,8 +135,9 @@ def _lead(
                         evaluation = evaluate()
                 with clock.stage(stages.LOG):
                     shown = _scalars(metrics, state, evaluation)
-                    log(shown, state.env_steps)
-                due = time.monotonic() - saved > options.checkpoint_seconds
+                    if state.iterations % options.monitor_every == 0 or evaluation is not None:
+                        log(shown, state.env_steps)
+                due = options.checkpoint_is_due(state.iterations, time.monotonic() - saved)
                 stopped, due = parallel.any_of(stop.is_set(), due, device=share.device)
                 if due:
                     with clock.stage(stages.CHECKPOINT):
@@ -223,7 +235,7 @@ def evaluate_system(system: RLSystem, state: Any, arena: Any, seed: int, sampled
 def summarize_evaluation(played: Played, score: str) -> Evaluation:
     """Mean return, score and other metrics of the episodes, with 95% intervals; against bots, the score against each and the
     rating."""
-    name = "score" if "score" in played.columns else score
+    name = next(name for name in ("score", score, "return") if name in played.columns)
     scores = played[name]
     return Evaluation(
         episodes=len(played["return"]),

@@ -1,7 +1,12 @@
 """Memories of recurrent policies: LSTM or GRU cells, and attention over past observations."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
+
+from hotlap.train import lstm_sequence
+from hotlap.train.lstm_sequence import LstmSequence
 
 Memory = tuple[Tensor, ...]  # of an agent; a row per environment, zeros at the beginning of an episode
 
@@ -12,6 +17,7 @@ class Cell(nn.Module):
     def __init__(self, kind: str, units: int) -> None:
         super().__init__()
         self.cell = {"lstm": nn.LSTMCell, "gru": nn.GRUCell}[kind](units, units)
+        self.unrolled = LstmSequence() if kind == "lstm" else None
 
     def initial(self, batch: int) -> Memory:
         zeros = torch.zeros(batch, self.cell.hidden_size, device=self.cell.weight_hh.device)
@@ -19,12 +25,18 @@ class Cell(nn.Module):
 
     def forward(self, features: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
         """One step: features [batch, units]."""
+        if self.unrolled is not None and not torch.is_grad_enabled() and lstm_sequence.usable(features):
+            memory = self.unrolled.step(self.cell, features, memory)
+            return memory[0], memory
         state = self.cell(features, memory if len(memory) == 2 else memory[0])
         memory = state if isinstance(state, tuple) else (state,)
         return memory[0], memory
 
     def sequence(self, features: Tensor, done: Tensor, memory: Memory) -> Tensor:
         """Many steps: features [time, batch, units], the memory cleared after steps that ended an episode."""
+        if self.unrolled is not None and lstm_sequence.usable(features):
+            unrolled: Tensor = self.unrolled(self.cell, features, done, memory)
+            return unrolled
         alive = (1.0 - done)[..., None]
         outputs = []
         for t, now in enumerate(features):
@@ -32,6 +44,38 @@ class Cell(nn.Module):
             memory = tuple(part * alive[t] for part in memory)
             outputs.append(output)
         return torch.stack(outputs)
+
+
+class Stack(nn.Module):
+    """Several layers of cells; each takes what the one before it gave."""
+
+    def __init__(self, kind: str, units: int, layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Cell(kind, units) for _ in range(layers))
+
+    def initial(self, batch: int) -> Memory:
+        return tuple(part for cell, _ in self._parts(()) for part in cell.initial(batch))
+
+    def forward(self, features: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
+        """One step: features [batch, units]."""
+        new: Memory = ()
+        for cell, own in self._parts(memory):
+            features, own = cell(features, own)
+            new += own
+        return features, new
+
+    def sequence(self, features: Tensor, done: Tensor, memory: Memory) -> Tensor:
+        """Many steps: features [time, batch, units], layer after layer."""
+        for cell, own in self._parts(memory):
+            features = cell.sequence(features, done, own)
+        return features
+
+    def _parts(self, memory: Memory) -> Iterator[tuple[Cell, Memory]]:
+        """Each layer with its part of the memory."""
+        size = len(memory) // len(self.layers)
+        for number, cell in enumerate(self.layers):
+            assert isinstance(cell, Cell)
+            yield cell, memory[number * size : (number + 1) * size]
 
 
 class Attention(nn.Module):

@@ -27,10 +27,11 @@ from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.envs.spec import EnvSpec
-from hotlap.train import backend, finite, parallel, rating
+from hotlap.train import backend, finite, parallel, rating, weights
 from hotlap.train.acting import Actor, Groups
 from hotlap.train.actions import Actions, actions_of
-from hotlap.train.advantage import MAX_SEATS, gae, gae_of_seats, of_normalized_returns
+from hotlap.train.advantage import gae, gae_of_seats, of_normalized_returns
+from hotlap.train.auxiliary import Auxiliary, Projections, losses_of
 from hotlap.train.checkpoint import Varying, part_of, tensors_of
 from hotlap.train.configs import PPOConfig
 from hotlap.train.configs import validate_ppo as validate
@@ -65,6 +66,7 @@ class State:
     obs_moments: Moments | None
     reward_scale: RewardScale | None
     opponents: Opponents | None
+    auxiliaries: tuple[Auxiliary, ...] = ()  # losses beside PPO's own
     env_steps: int = 0
     updates: int = 0
     episodes: int = 0
@@ -72,36 +74,19 @@ class State:
     bot_ratings: rating.BotRatings = field(default_factory=rating.BotRatings)  # of evaluations
 
 
-def check_environments(config: Config, env: Any) -> None:
-    """Refuse what these environments cannot be trained with."""
-    spec: EnvSpec = env.env_spec
-    if spec.seats > MAX_SEATS:
-        raise ValueError(f"a game may have at most {MAX_SEATS} seats, not {spec.seats}")
-    if np.any(getattr(env.single_action_space, "start", 0)):
-        raise ValueError("discrete actions must start at 0")
-    if spec.obs_size and config.normalize_obs:
-        raise ValueError("normalize-obs does not work with sparse observations, which are zeros and ones")
-    columns = min(env.num_envs, config.batch_size // config.horizon)
-    if config.by_sequences and columns < config.accumulate:
-        raise ValueError(f"{columns} sequences per minibatch cannot be split into {config.accumulate} parts (accumulate)")
-    if spec.seats > 1:
-        if len(spec.action_sizes) != 1:
-            raise ValueError(f"turn-based games need one discrete action, not {spec.action_space}")
-        for name in ("memory", "normalize_reward", "normalize_return", "priority_alpha", "sequences"):
-            if getattr(config, name) not in ("none", False, 0):
-                raise ValueError(f"{name.replace('_', '-')} does not work in turn-based games")
-
-
 def make_net(config: Config, spec: EnvSpec, nets: Mapping[str, PolicyMaker] = NETS) -> Policy:
     """The network that the config names, for environments of this declaration."""
     actions = actions_of(spec)
-    return named(nets, config.net)(config, spec, actions.outputs, actions.deviations).eval()
+    net = named(nets, config.net)(config, spec, actions.outputs, actions.deviations)
+    if config.contrastive:
+        net.add_module("contrastive", Projections(net.units))
+    return net.eval()
 
 
 def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> State:
     """Network, optimizer, empty rollout, environments reset."""
     validate(config)
-    check_environments(config, env)
+    backend.check_environments(config, env)
     torch.set_num_threads(config.torch_threads)
     keep_memory()
     torch.manual_seed(config.seed)
@@ -118,7 +103,9 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
     rollout = Rollout.allocate(config, env, actions, net.initial(rows), device)
     generators = [parallel.generator(device, config.seed, group) for group in range(len(env.groups))]
     groups = Groups(rollout, actions, env.groups, generators)
-    chosen = backend.choose(config, spec, net, flat, groups, partial(ppo_loss, actions, config), opponents)
+    auxiliaries = losses_of(config, spec, net, actions, rows, lambda teacher: make_net(teacher, spec, nets))
+    loss = partial(ppo_loss, actions, config)
+    chosen = backend.choose(config, spec, net, flat, groups, loss, opponents, auxiliaries)
     return State(
         net=net,
         flat=flat,
@@ -131,6 +118,7 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
         obs_moments=Moments(spec.obs_shape, device) if config.normalize_obs else None,
         reward_scale=RewardScale(rows, config.gamma, device) if config.normalize_reward else None,
         opponents=opponents,
+        auxiliaries=auxiliaries,
     )
 
 
@@ -153,10 +141,14 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     with clock.stage(stages.LOG):
         means = [torch.stack(parts).mean() for parts in zip(*losses, strict=True)]
         names = [*(Losses._fields if losses else ()), "gradient_norm", "learning_rate"]
-        means += [state.optimizer.norm, state.optimizer.rate]
+        names += [auxiliary.stage for auxiliary in state.auxiliaries]
+        means += [state.optimizer.norm, state.optimizer.rate, *(auxiliary.last for auxiliary in state.auxiliaries)]
         numbers = torch.stack(means).tolist()  # the only wait for the device
         metrics.scalars = {f"train/{name}": number for name, number in zip(names, numbers, strict=True)}
         finite.check_losses(metrics.scalars, state)
+        if config.weight_analysis and state.iterations % config.weight_analysis == 0:
+            with clock.stage(stages.WEIGHTS):
+                metrics.scalars |= weights.analyse(state.net)
     ended = parallel.total_of(len(metrics.episodes.get("return", ())), state.flat.device)
     state.episodes += ended
     clock.count(EPISODES, ended)
@@ -229,7 +221,7 @@ def bootstrap(state: State, config: Config, env: Any, group: int, t: int) -> Non
     cut = np.flatnonzero(out.truncated & ~out.terminated)  # a time limit may fall on the very step that ends the episode
     if not len(cut) or not config.bootstrap:
         return
-    device = rollout.reward.device
+    device = state.flat.device
     last = torch.from_numpy(finite.checked_last(env, out.final_obs[cut], rows.start + cut)).to(device)
     last = last if state.obs_moments is None else state.obs_moments.normalize(last)
     memory = tuple(part[rows][torch.from_numpy(cut).to(device)] for part in rollout.memory)
@@ -260,6 +252,8 @@ def learn(state: State, config: Config, clock: StageClock, progress: float) -> l
     entropy_weight = config.entropy + progress * (entropy_end - config.entropy)
     losses: list[Losses] = []
     state.optimizer.skip.zero_()
+    for auxiliary in state.auxiliaries:
+        auxiliary.begin(state.rollout, progress, clock)
     for _ in range(config.epochs):
         batches = minibatches(state.rollout, config, state.generators[0], progress, state.gradient)
         with clock.stage(stages.SAMPLE):
@@ -287,6 +281,9 @@ def update(
     assert gradient is not None
     total = torch.zeros_like(gradient) if len(batch) > 1 else None
     for part in batch:
+        if part.action.device != gradient.device:  # of a rollout in host memory
+            with clock.stage(stages.TRANSFER):
+                part = part.to(gradient.device)
         losses = state.gradient.compute(part, entropy_weight, clock, report)
         if total is not None:
             total.add_(gradient, alpha=1 / len(batch))
@@ -365,6 +362,7 @@ VARYING = Varying(rows=("generator.", "opponents."), numbered=("generator.",))  
 def parts_of(state: State) -> dict[str, Any]:
     """What keeps tensors of its own: `state` gives them, `load` takes them back."""
     parts = {name: getattr(state, name) for name in ("optimizer", "obs_moments", "reward_scale", "opponents")}
+    parts |= {auxiliary.stage: auxiliary for auxiliary in state.auxiliaries}
     return {name: part for name, part in parts.items() if part is not None}
 
 
@@ -395,5 +393,7 @@ def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers:
     env.load_state(part_of(arrays, "env."), parallel.row_seeds([state.env_steps], env.num_envs))
     if not env.restores:  # it began new episodes
         state.rollout.forget(slice(None), np.ones(env.num_envs, bool))
+        for auxiliary in state.auxiliaries:
+            auxiliary.forget()
         if state.reward_scale is not None:
             state.reward_scale.returns.zero_()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,10 +13,12 @@ from hotlap.envs.buffers import StepBuffers
 from hotlap.train import parallel
 from hotlap.train.actions import Actions
 from hotlap.train.configs import PPOConfig
-from hotlap.train.gradients import Gradient
 from hotlap.train.memory import Memory
 from hotlap.train.minibatch import Minibatch
 from hotlap.train.normalize import Moments
+
+if TYPE_CHECKING:
+    from hotlap.train.gradients import Gradient
 
 
 @dataclass
@@ -41,18 +43,21 @@ class Rollout:
     advantage: Tensor
     mask: Tensor | None
     memory: Memory  # of the network, now
-    first_memory: Memory  # before the first step
+    first_memory: Memory  # before the first step of each sequence: [segments, rows, ...]
     in_place: bool  # whether environments write observations, masks and rewards here themselves
     turns: TurnBuffers | None = None
     valid: NDArray[np.bool_] | None = None  # decisions to learn from, if not all
+    teacher: Tensor | None = None  # outputs of a teacher's network [horizon, rows, outputs], if there is one
 
     @classmethod
     def allocate(cls, config: PPOConfig, env: Any, actions: Actions, memory: Memory, device: torch.device) -> "Rollout":
         """For `config.horizon` steps: views of the environments' own arrays where they have one for each step."""
+        device = torch.device("cpu") if config.cpu_offload else device
         steps, rows, rings = config.horizon, env.num_envs, env.rings
         kind = torch.from_numpy(rings["obs"][:0]).dtype
         wanted = torch.float32 if config.normalize_obs or kind.is_floating_point else kind
-        in_place = env.depth == steps + 1 and device.type == "cpu" and kind == wanted and not config.normalize_obs
+        fits = env.depth == steps + 1 and device.type == "cpu" and kind == wanted and not config.normalize_obs
+        in_place = fits and config.zero_copy
 
         def zeros(*shape: int, kind: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(shape, dtype=kind, device=device)
@@ -77,7 +82,7 @@ class Rollout:
             advantage=zeros(steps, rows),
             mask=ring("mask", torch.bool) if env.engine.masked else None,
             memory=memory,
-            first_memory=tuple(torch.zeros_like(part) for part in memory),
+            first_memory=tuple(part.new_zeros(config.segments, *part.shape) for part in memory),
             in_place=in_place,
             turns=turns,
             valid=np.ones((steps, rows), bool) if env.env_spec.seats > 1 or env.env_spec.agents > 1 else None,
@@ -86,11 +91,13 @@ class Rollout:
     def begin(self) -> None:
         """The next rollout goes on from where the last one ended."""
         self.done.zero_()
-        for first, now in zip(self.first_memory, self.memory, strict=True):
-            first.copy_(now)
 
     def place(self, t: int, rows: slice, out: StepBuffers, moments: Moments | None) -> None:
-        """Where some rows are at step t, unless the environments wrote it here themselves."""
+        """Where some rows are at step t, unless the environments wrote it here themselves, and the memory they have there."""
+        for first, now in zip(self.first_memory, self.memory, strict=True):
+            segment, step = divmod(t * len(first), len(self.reward))
+            if not step and segment < len(first):
+                first[segment, rows] = now[rows]
         if self.valid is not None and t < len(self.valid) and out.active.size:
             self.valid[t, rows] = out.active
         if self.in_place:
@@ -124,7 +131,7 @@ class Rollout:
         """Add the discounted value of where episodes were cut off to their last reward."""
         index = torch.from_numpy(chosen).to(self.reward.device)
         if self.turns is None:
-            self.reward[t, rows][index] += value
+            self.reward[t, rows][index] += value.to(self.reward.device)
             return
         seat = out.final_seat[chosen]
         self.turns.rewards[t, rows][chosen, seat] += value.cpu().numpy()
@@ -139,27 +146,29 @@ class Rollout:
 
 
 def minibatches(
-    rollout: Rollout, config: PPOConfig, generator: torch.Generator, progress: float, gradient: Gradient
+    rollout: Rollout, config: PPOConfig, generator: torch.Generator, progress: float, gradient: "Gradient"
 ) -> Iterator[list[Minibatch]]:
     """One pass over a rollout. A minibatch comes in parts of equal weight: `config.accumulate`, or more if that is faster."""
     if config.by_sequences:
         for chosen, correction in _draw_sequences(rollout, config, generator, progress):
-            step = gradient.part_size(len(chosen) // config.accumulate, config.horizon)
+            step = gradient.part_size(len(chosen) // config.accumulate, config.sequence_steps)
             parts = _sequences(rollout, config, chosen, correction, step)
             yield [gradient.prepare(part, len(part.advantage)) for part in parts]
     else:
         yield from _of_steps(rollout, config, generator, gradient)
 
 
-def _of_steps(rollout: Rollout, config: PPOConfig, generator: torch.Generator, gradient: Gradient) -> Iterator[list[Minibatch]]:
+def _of_steps(
+    rollout: Rollout, config: PPOConfig, generator: torch.Generator, gradient: "Gradient"
+) -> Iterator[list[Minibatch]]:
     """Decisions in random order."""
     count, device = rollout.advantage.numel(), rollout.advantage.device
     if rollout.valid is None:
-        order = torch.randperm(count, generator=generator, device=device)
+        order = torch.randperm(count, generator=generator, device=generator.device).to(device)
     else:
         valid = torch.from_numpy(np.flatnonzero(rollout.valid)).to(device)
         count = parallel.least(len(valid), device)
-        order = valid[torch.randperm(len(valid), generator=generator, device=device)][:count]
+        order = valid[torch.randperm(len(valid), generator=generator, device=generator.device).to(device)][:count]
     size = min(count, config.batch_size) // config.accumulate * config.accumulate
     if not size:
         return
@@ -177,6 +186,7 @@ def _of_steps(rollout: Rollout, config: PPOConfig, generator: torch.Generator, g
         advantage=advantage,
         return_=return_,
         mask=None if rollout.mask is None else shuffled(rollout.mask[:-1]),
+        teacher=None if rollout.teacher is None else shuffled(rollout.teacher),
     )
     step = gradient.part_size(size // config.accumulate, 1)
     rows = gradient.prepare(rows, step)  # for all minibatches at once
@@ -187,27 +197,28 @@ def _of_steps(rollout: Rollout, config: PPOConfig, generator: torch.Generator, g
 def _draw_sequences(
     rollout: Rollout, config: PPOConfig, generator: torch.Generator, progress: float
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Rows of the vector whose sequences make a minibatch; with `priority_alpha`, those with large advantages more often, and
-    the importance weights that correct for it."""
-    columns, device = rollout.advantage.shape[1], rollout.advantage.device
-    size = min(columns, config.batch_size // config.horizon) // config.accumulate * config.accumulate
-    order = torch.randperm(columns, generator=generator, device=device)
+    """Sequences that make a minibatch, each given by its number: rows of the vector, segment after segment; with
+    `priority_alpha`, those with large advantages more often, and the importance weights that correct for it."""
+    steps, device = config.sequence_steps, rollout.advantage.device
+    columns = rollout.advantage.shape[1] * config.segments
+    size = min(columns, config.batch_size // steps) // config.accumulate * config.accumulate
+    order = torch.randperm(columns, generator=generator, device=generator.device).to(device)
     probability = None
     if config.priority_alpha:
-        weight = rollout.advantage.abs().mean(0) ** config.priority_alpha
+        weight = rollout.advantage.abs().view(config.segments, steps, -1).mean(1).flatten() ** config.priority_alpha
         probability = (weight + 1e-6) / (weight + 1e-6).sum()
     for begin in range(0, columns - size + 1, size):
         if probability is None:
             yield order[begin : begin + size], None
         else:
-            chosen = torch.multinomial(probability, size, replacement=True, generator=generator)
-            beta = config.priority_beta + progress * (1 - config.priority_beta)
+            drawn = torch.multinomial(probability.to(generator.device), size, replacement=True, generator=generator)
+            chosen, beta = drawn.to(device), config.priority_beta + progress * (1 - config.priority_beta)
             yield chosen, (columns * probability[chosen]) ** -beta
 
 
 def _sequences(rollout: Rollout, config: PPOConfig, chosen: Tensor, correction: Tensor | None, step: int) -> list[Minibatch]:
     """A minibatch of whole sequences, in parts of `step` sequences."""
-    columns, memory = len(chosen), rollout.first_memory
+    columns, memory, rows_of_vector = len(chosen), rollout.first_memory, rollout.advantage.shape[1]
 
     def split(part: Tensor) -> Tensor:
         """[time, columns, ...] as [parts, time, step, ...]."""
@@ -217,11 +228,15 @@ def _sequences(rollout: Rollout, config: PPOConfig, chosen: Tensor, correction: 
         return split(part).flatten(1, 2)
 
     def select(part: Tensor) -> Tensor:
-        return part.index_select(1, chosen)
+        """The sequences that were chosen, from [horizon, rows, ...]."""
+        if config.segments == 1:
+            return part.index_select(1, chosen)
+        segment, row = chosen // rows_of_vector, chosen % rows_of_vector
+        return part.view(config.segments, -1, *part.shape[1:])[segment, :, row].transpose(0, 1).contiguous()
 
     weight = None
     if rollout.valid is not None:
-        weight = torch.from_numpy(rollout.valid).to(chosen.device)[:, chosen].float()
+        weight = select(torch.from_numpy(rollout.valid).to(chosen.device)).float()
     value, advantage = select(rollout.value[:-1]), select(rollout.advantage)
     size = advantage.numel()
     return_, scaled = returns_and_advantages(config, advantage.flatten(), value.flatten(), size, weight)
@@ -236,10 +251,12 @@ def _sequences(rollout: Rollout, config: PPOConfig, chosen: Tensor, correction: 
         return_=rows(return_.view_as(advantage)),
         mask=None if rollout.mask is None else rows(select(rollout.mask[:-1])),
         weight=None if weight is None else rows(weight),
-        done=split(select(rollout.done)) if memory else None,
+        done=split(select(rollout.done)) if memory or config.contrastive else None,
+        teacher=None if rollout.teacher is None else rows(select(rollout.teacher)),
     )
     of_part = [chosen[begin : begin + step] for begin in range(0, columns, step)]
-    return [minibatch.part(i)._replace(memory=tuple(kept[sequences] for kept in memory)) for i, sequences in enumerate(of_part)]
+    starts = tuple(kept.flatten(0, 1) for kept in memory)
+    return [minibatch.part(i)._replace(memory=tuple(kept[sequences] for kept in starts)) for i, sequences in enumerate(of_part)]
 
 
 def returns_and_advantages(

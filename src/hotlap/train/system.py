@@ -34,6 +34,8 @@ class RLSystem:
     recipes: Mapping[str, Mapping[str, Recipe]]  # algorithm -> name of a preset -> recipe; the first of each is the default
     game: str = ""  # one of `envs.GAMES`, or "module:Class" of another reference with a kernel
     gym: str = ""  # a Gymnasium or PettingZoo environment, stepped where the kernel is not
+    guests: Mapping[str, str] = field(default_factory=dict)  # the config's `engine` -> environments of another package that are
+    # the same game, as `make_gym` names them
     options: tuple[str, ...] = ()  # fields of the config that are options of the game
     score: str = "return"  # the metric of an episode that says how well it was played
     nets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # algorithm -> name of a network of its own -> the
@@ -112,7 +114,12 @@ class RLSystem:
     def source(self, config: Any) -> EnvSource:
         """What environment it is, so that its episodes can be played again."""
         options = {name: getattr(config, name) for name in self.options}
+        if guest := self._guest(config):
+            return EnvSource("", guest, options)
         return EnvSource(self.game, "", options) if config.turbo or not self.gym else EnvSource("", self.gym, options)
+
+    def _guest(self, config: Any) -> str:
+        return self.guests.get(getattr(config, "engine", ""), "")
 
     def make_env(self, config: Any, num_envs: int | None = None) -> Any:
         """As many environments as the config says, with room for a rollout; or another number, to evaluate."""
@@ -122,12 +129,12 @@ class RLSystem:
             raise ValueError(f"hotlap has no kernel of {self.name}: leave out --turbo")
         training = num_envs is None
         number = config.num_envs if num_envs is None else num_envs
-        source = self.source(config)
-        groups = getattr(config, "async_factor", 1) if training and not config.turbo else 1
+        source, in_kernel = self.source(config), config.turbo and not self._guest(config)
+        groups = getattr(config, "async_factor", 1) if training and not in_kernel else 1
         placement: dict[str, Any] = {
             "seed": config.seed,
             "transport": config.transport,
-            "workers": 0 if config.turbo else min(config.workers, number),
+            "workers": 0 if in_kernel else min(config.workers, number),
             "async_factor": groups,
             "depth": config.iteration_steps + 1 if training else 2,  # what `finite` checks, and a rollout's own arrays
             "patience": config.env_timeout,

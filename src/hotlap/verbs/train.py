@@ -38,8 +38,12 @@ class Train:
     """Folder for the record; a new one under .hotlap/runs if not given."""
     checkpoint_seconds: float = 15.0
     """Seconds between checkpoints."""
+    checkpoint_every: int = 0
+    """Iterations between checkpoints; 0: by time."""
     evaluate_every: int = 0
     """Iterations between evaluations; 0: only at the end."""
+    monitor_every: int = 1
+    """Iterations between entries in TensorBoard."""
     evaluation_episodes: int | None = None
     """Episodes per evaluation, of each case where a system has several; 200 if not given, or what the system says."""
     evaluation_sampled: Switch = False
@@ -91,7 +95,15 @@ def train(args: Any) -> int:
             config,
             out=args.out,
             resume=resume,
-            options=Options(args.checkpoint_seconds, args.evaluate_every, episodes, args.wandb, args.evaluation_sampled),
+            options=Options(
+                checkpoint_seconds=args.checkpoint_seconds,
+                checkpoint_every=args.checkpoint_every,
+                evaluate_every=args.evaluate_every,
+                monitor_every=args.monitor_every,
+                evaluation_episodes=episodes,
+                wandb=args.wandb,
+                evaluation_sampled=args.evaluation_sampled,
+            ),
             on_progress=report,
         )
     if run is None:  # another process keeps the record
