@@ -102,6 +102,7 @@ FN void put(Env *env, const Tables *tables, int agent) {
     int number = view_of(env)[ahead_of(env, agent)] - FIRST_CONVERTER;
     if (number < 0) return;
     const Recipe *recipe = recipe_of(tables, env->kind[number]);
+    env->idle[number] = 0;
     for (int item = 0; item < RESOURCES; item++) {
         int amount = put_amount(env, recipe, agent, number, item);
         env->items[agent][item] = (uint8_t)(env->items[agent][item] - amount);
@@ -113,6 +114,7 @@ FN void get(Env *env, const Tables *tables, int agent, Gains *gains) {
     int number = view_of(env)[ahead_of(env, agent)] - FIRST_CONVERTER;
     if (number < 0) return;
     const Recipe *recipe = recipe_of(tables, env->kind[number]);
+    env->idle[number] = 0;
     for (int item = 0; item < RESOURCES; item++) {
         int amount = get_amount(env, recipe, agent, number, item);
         env->stock[number][item] = (uint8_t)(env->stock[number][item] - amount);
@@ -177,6 +179,7 @@ FN void act(Env *env, const Tables *tables, int agent, int action, Gains *gains)
 
 /* One step of time for a converter. */
 FN void run_converter(Env *env, const Tables *tables, int number) {
+    if (env->idle[number]) return;
     const Recipe *recipe = recipe_of(tables, env->kind[number]);
     uint8_t *stock = env->stock[number];
     if (env->working[number]) {
@@ -186,6 +189,7 @@ FN void run_converter(Env *env, const Tables *tables, int number) {
     int ready = 1;
     for (int item = 0; item < RESOURCES; item++)
         ready &= (stock[item] >= recipe->takes[item]) & (!recipe->makes[item] | (stock[item] + recipe->makes[item] <= STOCK));
+    env->idle[number] = (uint8_t)!ready;
     if (!ready) return;
     for (int item = 0; item < RESOURCES; item++) stock[item] = (uint8_t)(stock[item] - recipe->takes[item]);
     env->working[number] = recipe->steps;

@@ -4,6 +4,10 @@
 
 #include "state.h"
 
+#if defined(__SSE2__) && !defined(__CUDACC__)
+#include <emmintrin.h>
+#endif
+
 #define GLOBAL_TOKEN 0xFE
 #define EMPTY_TOKEN 0xFF
 #define EACH_BYTE 0x0101010101010101ULL
@@ -43,31 +47,42 @@ FN void add_actor(Tokens *to, const Env *env, int location, int id) {
     }
 }
 
-/* High bits of the bytes that are not zero. */
-FN uint64_t taken_bytes(uint64_t word) {
+/* Which cells of a row of the window are taken: a bit for each, the leftmost in the lowest. */
+FN uint64_t taken_of_row(const uint8_t *cells) {
+#if defined(__SSE2__) && !defined(__CUDACC__)
+    __m128i row = _mm_loadu_si128((const __m128i *)cells);
+    uint64_t taken = ~(uint64_t)_mm_movemask_epi8(_mm_cmpeq_epi8(row, _mm_setzero_si128()));
+#else
     const uint64_t low = EACH_BYTE * 127;
-    return (((word & low) + low) | word) & ~low;
-}
-
-/* Eight cells in a row, or fewer: those that `taken` has the high bits of. */
-FN void add_cells(Tokens *to, const Env *env, uint64_t taken, const uint8_t *cells, int location) {
-    while (taken) {
-        int i = count_bits((taken & (0 - taken)) - 1) / 8, id = cells[i];
-        taken &= taken - 1;
-        if (id < FIRST_AGENT)
-            add_token(to, location + i, id == WALL ? KIND_WALL : KIND_BLOCK, 1);
-        else
-            add_actor(to, env, location + i, id);
+    uint64_t word[2], taken = 0;
+    memcpy(word, cells, 16);
+    for (int i = 0; i < 2; i++) {
+        uint64_t high_bits = (((word[i] & low) + low) | word[i]) & ~low;
+        taken |= (((high_bits >> 7) * 0x0102040810204080ULL) >> 56) << i * 8; /* each product of two bits has its own place */
     }
+#endif
+    return taken & ((1 << WINDOW) - 1);
 }
 
-FN void add_row(Tokens *to, const Env *env, const uint8_t *cells, int row) {
-    const uint64_t rest = ~0ULL >> (16 - WINDOW) * 8, self = row == VIEW ? 0xFFULL << VIEW * 8 : 0;
-    uint64_t first, second;
-    memcpy(&first, cells, 8);
-    memcpy(&second, cells + 8, 8);
-    add_cells(to, env, taken_bytes(first & ~self), cells, row << 4);
-    add_cells(to, env, taken_bytes(second & rest), cells + 8, (row << 4) + 8);
+/* The n-th row of the window, the nearest first, the upper one of two. */
+FN int nearest_row(int n) { return n & 1 ? VIEW - (n + 1) / 2 : VIEW + n / 2; }
+
+/* Tokens of four rows, from the n-th on. They make one word of 16 bits each, so that one loop takes all that is there. */
+FN void add_rows(Tokens *to, const Env *env, const uint8_t *corner, int n) {
+    uint64_t taken = 0, rows = 0;
+    for (int i = 0; i < 4 && n + i < WINDOW; i++) {
+        taken |= taken_of_row(corner + nearest_row(n + i) * STRIDE) << i * 16;
+        rows |= (uint64_t)nearest_row(n + i) << i * 16;
+    }
+    if (n == 0) taken &= ~(1ULL << VIEW); /* its own cell comes before all others */
+    for (; taken; taken &= taken - 1) {
+        int bit = count_bits((taken & (0 - taken)) - 1), row = (int)(rows >> (bit & 48) & 15), column = bit & 15;
+        int id = corner[row * STRIDE + column];
+        if (id < FIRST_AGENT)
+            add_token(to, row << 4 | column, id == WALL ? KIND_WALL : KIND_BLOCK, 1);
+        else
+            add_actor(to, env, row << 4 | column, id);
+    }
 }
 
 FN void observe(const Env *env, const Settings *settings, int agent, uint8_t *obs) {
@@ -76,11 +91,7 @@ FN void observe(const Env *env, const Settings *settings, int agent, uint8_t *ob
     add_token(&to, GLOBAL_TOKEN, FEATURE_TIME, (int)((int64_t)255 * env->steps / settings->max_steps));
     if (env->last[agent]) add_token(&to, GLOBAL_TOKEN, FEATURE_LAST_ACTION, env->last[agent]);
     add_actor(&to, env, VIEW << 4 | VIEW, FIRST_AGENT + agent);
-    add_row(&to, env, corner + VIEW * STRIDE, VIEW);
-    for (int far = 1; far <= VIEW; far++) {
-        add_row(&to, env, corner + (VIEW - far) * STRIDE, VIEW - far);
-        add_row(&to, env, corner + (VIEW + far) * STRIDE, VIEW + far);
-    }
+    for (int n = 0; n < WINDOW; n += 4) add_rows(&to, env, corner, n);
     while (to.next < to.end) *to.next++ = EMPTY_TOKEN;
 }
 

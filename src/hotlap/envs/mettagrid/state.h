@@ -29,6 +29,7 @@ typedef struct {
     uint8_t last[AGENTS]; /* action + 1 */
     uint8_t items[AGENTS][RESOURCES];
     uint8_t kind[CONVERTERS], working[CONVERTERS];
+    uint8_t idle[CONVERTERS]; /* whether it cannot begin before something is put or taken */
     uint8_t stock[CONVERTERS][RESOURCES];
 } Env;
 
@@ -74,7 +75,7 @@ FN void add_object(Env *env, int place, int kind) {
     int number = env->converters++;
     grid_of(env)[place] = (uint8_t)(FIRST_CONVERTER + number);
     env->kind[number] = (uint8_t)kind;
-    env->working[number] = 0;
+    env->working[number] = env->idle[number] = 0;
     for (int item = 0; item < RESOURCES; item++) env->stock[number][item] = 0;
 }
 
