@@ -257,18 +257,29 @@ def check_world(env):
         assert (boxes <= FEATURE_MAX).all() and (everywhere <= FEATURE_MAX).all()
 
 
-@settings(max_examples=15, deadline=None)
-@given(crowded_maps(), st.integers(0, 2**32))
-def test_resources_are_conserved_and_tokens_decode_to_the_map(text, seed):
+def check_invariants(text, seed, steps):
     env = MettaGrid("arena", agents=3, map=text, tokens=1_024)
     env.reset(seed=seed)
     rng = np.random.default_rng(seed)
     for who in env.world.agents:
         who.items = rng.integers(0, 5, len(Item)).tolist()
-    for number in range(25):
+    for number in range(steps):
         check_step(env, rng)
         if number % 8 == 0:
             check_world(env)
+
+
+@settings(max_examples=10, deadline=None)
+@given(crowded_maps(), st.integers(0, 2**32))
+def test_resources_are_conserved_and_tokens_decode_to_the_map(text, seed):
+    check_invariants(text, seed, 25)
+
+
+@pytest.mark.exact
+@settings(max_examples=60, deadline=None)
+@given(crowded_maps() | st.just(WORKSHOP), st.integers(0, 2**32))
+def test_resources_are_conserved_at_length(text, seed):
+    check_invariants(text, seed, 150)
 
 
 # -- kernel against reference --
@@ -324,11 +335,22 @@ def test_one_agent():
     assert any(end["length"] < 100 and end["return"] == 2 and end["found"] == 1 for end in ends)
 
 
-@settings(max_examples=15, deadline=None)
+def check_maps(texts, seed, steps):
+    starts = {"per_env": [{"map": text} for text in texts]}
+    compare_with_reference(3, steps, seed, starts, task="arena", agents=3, map=CROWDED, tokens=60)
+
+
+@settings(max_examples=10, deadline=None)
 @given(st.lists(crowded_maps(), min_size=3, max_size=3), st.integers(0, 2**32))
 def test_any_maps_one_for_each_environment(texts, seed):
-    starts = {"per_env": [{"map": text} for text in texts]}
-    compare_with_reference(3, 12, seed, starts, task="arena", agents=3, map=CROWDED, tokens=60)
+    check_maps(texts, seed, 12)
+
+
+@pytest.mark.exact
+@settings(max_examples=40, deadline=None)
+@given(st.lists(crowded_maps(), min_size=3, max_size=3), st.integers(0, 2**32))
+def test_any_maps_at_length(texts, seed):
+    check_maps(texts, seed, 100)
 
 
 def test_a_map_stays_until_other_options_come():

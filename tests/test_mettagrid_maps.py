@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hotlap
 from hotlap.envs.mettagrid.generate import GENERATORS, Generator
@@ -38,6 +40,7 @@ BAD_MAPS = {
     "#####\n#..#\n#####": "line 2: 4 columns, but line 1 has 5",
     "#####\n#...#\n##.##": "line 3: the border must be wall, also in column 2",
     "##\n##": "line 1: a map has at least 3 lines of 3, this one 2 of 2",
+    "agent 1 1\n#####": "line 1: the map comes first",
     ".\n": "line 1: a map has at least 3 lines",
     "#" * 10_000 + "\n": "line 1: 10,000 columns; a map has at most 128 lines of 128",
     "###\n" * 10_000: "line 129: more than 128 lines; a map has at most 128 lines of 128",
@@ -73,6 +76,17 @@ def test_other_bad_files(tmp_path):
         read_map(tmp_path)
     with pytest.raises(ValueError, match="a map is a path, or text with line breaks, not int"):
         read_map(3)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text("##..@m_?\r\ufeffé", max_size=5) | st.sampled_from(["#####", "#...#", "agent 1 2", "agent 1 2 up"])))
+def test_any_text_is_a_map_or_refused_with_the_line(lines):
+    try:
+        map = read_map("\n".join(lines) + "\n")
+    except ValueError as error:
+        assert str(error).startswith("mettagrid: map, line ") and "\n" not in str(error)
+    else:
+        assert map.floor and len({start.cell for start in map.starts}) == len(map.starts)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,9 @@ def _read_grid(read: _Source, first: int) -> tuple[NDArray[np.uint8], list[Agent
         rows.append([SYMBOLS[symbol] + 1 if symbol in SYMBOLS else FLOOR for symbol in line])
     else:
         after += 1
-    cells = np.array(rows, np.uint8).reshape(len(rows), -1)
+    if not rows:
+        read.refuse(first, "the map comes first, then the lines of agents")
+    cells = np.array(rows, np.uint8)
     _check_grid(read, cells, first)
     return cells, starts, after
 
