@@ -5,10 +5,18 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+
+from hotlap.interventions.intervention import Intervention
+from hotlap.investigate import conduct, plan
+from hotlap.investigate.iterations import shortened
+from hotlap.record.hypothesis import Hypothesis
+from hotlap.record.investigation import Settings
+from hotlap.target import words
 
 SCRIPT = """\
 import time
@@ -129,6 +137,47 @@ def test_the_plan_for_a_system(folder):
     planned = {h["cause"]: h["intervention"] for h in header["hypotheses"] if h["intervention"]}
     assert planned["utd-high"]["config"] == {"updates_per_step": 8} and planned["utd-high"]["changes_learning"]
     assert planned["knob net"]["config"] == {"hidden": [64, 64]}
+    assert planned["claim: updates_per_step 1"]["config"] == {"updates_per_step": 1.0}
+    assert header["hypotheses"][0]["alone"]  # what the system's document claims comes first
+
+
+def test_a_finding_that_a_document_claims_too_is_one_hypothesis():
+    command = "petri --preset seed"
+    target = words.variant(command).target
+    same = Hypothesis(0, "env-python-loop", 1, intervention=Intervention("turbo", config={"turbo": True}))
+    other = Hypothesis(0, "tiny-minibatch", 1, intervention=Intervention("larger", config={"batch_size": 512}))
+    planned = plan.with_claims([other, same], command, target)
+    assert [(h.cause, h.alone) for h in planned] == [
+        ("env-python-loop", True),
+        ("claim: batch_size 256", True),
+        ("claim: num_envs 8", True),
+        ("claim: num_envs 64", True),
+        ("tiny-minibatch", False),
+    ]
+    assert len(plan.with_claims([], f"{command} --turbo", target)) == 3  # it is on already
+
+
+def test_of_changes_to_one_field_the_fastest_is_accepted(tmp_path):
+    variant = words.variant("petri --preset seed")
+    run = conduct.begin(variant, "petri --preset seed", Settings(), tmp_path / "run")
+    settings = [("num_envs", 8, 1.5), ("num_envs", 64, 2.5), ("num_envs", 2, 1.2), ("turbo", True, 1.4)]
+    hypotheses = [
+        Hypothesis(i, "claim", 1, None, None, Intervention(name, config={name: value}), measured=gain, accepted=True)
+        for i, (name, value, gain) in enumerate(settings)
+    ]
+    run.update(investigation=replace(run.header.investigation, hypotheses=tuple(hypotheses)))
+    investigation = conduct.Investigation(run, variant, Settings())
+    investigation._keep_fastest()
+    assert [h.accepted for h in investigation.state.hypotheses] == [False, True, False, True]
+
+
+def test_long_iterations_are_shortened_with_the_same_work_per_step():
+    hearts, petri, snake = (words.variant(f"{name} --preset seed").target for name in ("hearts", "petri", "snake"))
+    assert shortened(hearts).config == {**hearts.config, "horizon": 256}  # 512 steps, 160 updates
+    assert shortened(petri).config["horizon"] == 512
+    assert shortened(snake) is snake
+    memory = replace(hearts, config={**hearts.config, "memory": "lstm"})
+    assert shortened(memory) is memory
 
 
 def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):

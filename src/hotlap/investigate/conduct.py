@@ -22,6 +22,7 @@ from hotlap.interventions.edit import Overlap
 from hotlap.interventions.intervention import AS_IS, Intervention, together
 from hotlap.interventions.knobs import Knob
 from hotlap.investigate import plan, safety
+from hotlap.investigate.iterations import shortened
 from hotlap.investigate.plan import WORTH
 from hotlap.investigate.sources import Sources
 from hotlap.launch import profile as launch_profile
@@ -38,6 +39,7 @@ from hotlap.target.variant import with_intervention
 
 # Seconds that a step may take, and its share of a small budget.
 PROFILE, EXPERIMENT, TOTAL = (8.0, 0.15), (45.0, 0.25), (30.0, 0.25)
+ITERATIONS = 20  # that an experiment has time for at least, if the budget allows
 MOST_PROFILES = 5
 LAST = 99  # the number of the profile that shows the end
 ORIGINAL, SAFE, EVERYTHING = "original", "without changes to learning", "all accepted"
@@ -61,6 +63,7 @@ class Investigation:
         self._tell, self._list = on_progress, on_plan
         self._began = time.monotonic() - run.header.investigation.spent
         self._knobs: list[Knob] | None = None
+        self._iteration = 0.0  # seconds, by the last profile
         self.sources = Sources(run.path, variant.target).read()
 
     # -- state --
@@ -87,6 +90,8 @@ class Investigation:
 
     def _at_most(self, step: tuple[float, float]) -> float:
         seconds, share = step
+        if step is not PROFILE:
+            seconds = max(seconds, ITERATIONS * self._iteration)
         return min(seconds, share * self.settings.budget)
 
     def _save(self, **changes: Any) -> None:
@@ -146,6 +151,8 @@ class Investigation:
             if folder.exists():
                 shutil.rmtree(folder)
             variant = self._variant(together(self.accepted), "profiled")
+            if number == 1 and variant.target != self.variant.target:
+                self._save(horizon=variant.target.config["horizon"])  # type: ignore[union-attr]
             # no pauses: rare and long work counts too
             options = ProfileOptions(seconds=self._at_most(PROFILE), period=0.01, pause=0.0)
             launch_profile.profile(variant, options, folder, self.settings.scratch)
@@ -155,9 +162,17 @@ class Investigation:
             raise TargetFailed(f"{self.variant.name} failed: {run.header.error} (its output: {folder}.log)")
         if run.header.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        return Evidence(run)
+        evidence = Evidence(run)
+        if isinstance(self.variant.target, System) and evidence.samples:
+            self._iteration = evidence.wall / len(evidence.samples)
+        return evidence
 
     def _variant(self, intervention: Intervention, name: str) -> Variant:
+        """For measuring time: with shorter iterations, if it is a system whose are long."""
+        whole = self._unshortened(intervention, name)
+        return replace(whole, target=shortened(whole.target))
+
+    def _unshortened(self, intervention: Intervention, name: str) -> Variant:
         texts = self.run.path / "texts"
         return with_intervention(self.variant, intervention, self.sources.texts, self.sources.paths, texts, name)
 
@@ -172,6 +187,7 @@ class Investigation:
         so_far = self.state.hypotheses
         new = plan.hypotheses(evidence, number, so_far, self.accepted, self.sources, self._knobs)
         if number == 1:
+            new = plan.with_claims(new, self.state.command, self.variant.target)
             new += plan.knob_hypotheses(self.state.command, self.variant.target, self.settings.knobs)
         new = [replace(h, id=i) for i, h in enumerate(new, len(so_far) + 1)]
         planned = {**self.state.planned, str(number): tuple(h.id for h in new)}
@@ -190,6 +206,7 @@ class Investigation:
                 self._settle(replace(hypothesis, verdict=Verdict.SKIPPED, reason=Reason.BUDGET_SPENT))
             else:
                 self._settle(self._experiment(hypothesis))
+                self._keep_fastest()
         return any(h.accepted for h in self.state.hypotheses if h.profile == number)
 
     def _is_settled(self, hypothesis: Hypothesis) -> bool:
@@ -200,14 +217,25 @@ class Investigation:
         bounded = [h for h in others if h.verdict is Verdict.CONFIRMED and h.intervention and h.intervention.upper_bound]
         return any(h.accepted for h in others) or bool(bounded)
 
+    def _keep_fastest(self) -> None:
+        """Of accepted hypotheses that set the same field of a system's config, only the fastest stays accepted."""
+        chosen: set[str] = set()
+        for hypothesis in sorted(self.state.hypotheses, key=lambda h: -(h.measured or 0)):
+            fields = set(hypothesis.intervention.config) if hypothesis.accepted and hypothesis.intervention else set()
+            if fields & chosen:
+                self._settle(replace(hypothesis, accepted=False))
+            else:
+                chosen |= fields
+
     def _experiment(self, hypothesis: Hypothesis) -> Hypothesis:
         intervention = hypothesis.intervention
         assert intervention is not None
         self._progress(f"experiment {hypothesis.id}, {hypothesis.cause}: {intervention.title}")
         tested = replace(hypothesis, projected=plan.projected_now(hypothesis, self.state.hypotheses))
         try:
-            before = self._variant(together(self.accepted), "before")
-            after = self._variant(together([*self.accepted, intervention]), "after")
+            so_far = [] if hypothesis.alone else self.accepted
+            before = self._variant(together(so_far), "before")
+            after = self._variant(together([*so_far, intervention]), "after")
         except Overlap:
             return replace(tested, verdict=Verdict.INCONCLUSIVE, reason=Reason.OVERLAP)
         folder = self.run.path / "experiments" / f"{hypothesis.id:02d}-{hypothesis.cause.replace(' ', '-')}"
@@ -267,8 +295,8 @@ class Investigation:
             if len(safe) < len(self.accepted) or not repeatable:
                 gain = self.state.total.everything if self.state.total else None
                 returns = learning.check_returns(
-                    original,
-                    self._variant(together(self.accepted), "changed"),
+                    self._unshortened(AS_IS, ORIGINAL),
+                    self._unshortened(together(self.accepted), "changed"),
                     folder,
                     self.settings.seeds,
                     seconds=max(30.0, self.left() * 0.9),

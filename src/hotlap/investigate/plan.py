@@ -20,6 +20,7 @@ from hotlap.target import words
 from hotlap.target.target import Script, Target
 
 WORTH = 1.03  # a gain below this is not worth a change
+SAME_NUMBERS = ("turbo", "workers", "transport", "env_threads", "torch_threads")  # knobs that leave what is learned as it is
 
 
 def hypotheses(
@@ -72,6 +73,26 @@ def _fitting(context: Context, finding: Finding, accepted: Sequence[Intervention
 def knob_hypotheses(command: str, target: Target, knobs: Sequence[str]) -> list[Hypothesis]:
     """What the user asked to try: a knob and its values."""
     return [_knob_hypothesis(command, target, text, value) for text in knobs for value in parse(text)[2]]
+
+
+def with_claims(planned: Sequence[Hypothesis], command: str, target: Target) -> list[Hypothesis]:
+    """What the document behind a system's preset says is faster comes first, each tested alone.
+
+    A finding that leads to the same change is that hypothesis.
+    """
+    if isinstance(target, Script):
+        return list(planned)
+    found = {str(h.intervention.config): h for h in planned if h.intervention and h.intervention.config}
+    claims, merged = [], []
+    for knob, value in words.claims(command):
+        config = words.setting(command, knob, value)
+        if (same := found.pop(str(config), None)) is not None:
+            claims.append(replace(same, alone=True))
+            merged.append(same)
+        elif config:
+            tested = Intervention(f"{knob} {value}", config=config, changes_learning=knob not in SAME_NUMBERS)
+            claims.append(Hypothesis(0, f"claim: {tested.title}", 1, intervention=tested, alone=True))
+    return [*claims, *(h for h in planned if h not in merged)]
 
 
 def _knob_hypothesis(command: str, target: Target, text: str, value: str) -> Hypothesis:

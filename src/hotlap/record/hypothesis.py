@@ -45,8 +45,9 @@ class Hypothesis:
     ci95: tuple[float, float] | None = None
     accepted: bool = False
     experiment: str | None = None  # folder of the comparison, below the investigation's
+    alone: bool = False  # tested against the target as it was given, without what was accepted before
 
     @property
     def is_knob(self) -> bool:
-        """Whether the user asked for it, rather than a rule."""
+        """Whether the user or a system's document asked for it, rather than a rule."""
         return self.finding is None

@@ -99,3 +99,4 @@ class InvestigationState:
     losses: LossCheck | None = None
     learning: LearningCheck | None = None
     after: str | None = None  # folder of the last profile
+    horizon: int | None = None  # with which time was measured, if it was shortened

@@ -66,6 +66,7 @@ class InvestigationReport:
     total_error: str | None
     scratch: str | None = None
     containment: str | None = None
+    horizon: int | None = None  # with which time was measured, if it was shortened
 
 
 def report_of(run: Run) -> InvestigationReport:
@@ -91,6 +92,7 @@ def report_of(run: Run) -> InvestigationReport:
         total_error=total.error if total else None,
         scratch=setup.scratch,
         containment=setup.containment,
+        horizon=state.horizon,
     )
 
 

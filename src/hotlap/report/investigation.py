@@ -74,8 +74,10 @@ def summary(report: InvestigationReport) -> list[str]:
 
 def _answer(report: InvestigationReport, confirmed: Sequence[HypothesisRow]) -> str:
     if confirmed:
-        causes = list(dict.fromkeys(h.title or h.cause for h in confirmed))
-        return f"It is slow because {'; because '.join(causes)}."
+        causes = list(dict.fromkeys(h.title for h in confirmed if h.title))
+        knobs = [f"{h.intervention} ({h.measured.ratio:.2f}x)" for h in confirmed if not h.title and h.measured]
+        because = f"It is slow because {'; because '.join(causes)}. " if causes else ""
+        return because + (f"Faster, each alone: {', '.join(knobs)}." if knobs else "")
     if any(h.verdict == PLANNED for h in report.hypotheses):
         return "The investigation is not finished: continue it with hotlap investigate --resume."
     if report.hypotheses:
@@ -94,6 +96,10 @@ def _warnings(report: InvestigationReport) -> list[str]:
         messages.append(f"The investigation was {report.identity.status}: this is what it had found by then.")
     if report.identity.error:
         messages.append(report.identity.error)
+    if report.horizon:
+        messages.append(
+            f"Time was measured in shorter iterations (horizon {report.horizon}): the same work per step, more samples."
+        )
     if report.total_error:
         messages.append(f"All changes together: {report.total_error}")
     return messages

@@ -67,7 +67,11 @@ SYSTEM = RLSystem(
     recipes={
         "ppo": {
             "fast": Recipe(FAST, "C kernel, 64 tools, rewards scaled"),
-            "seed": Recipe(SEED, "one Python environment, 640 frames per batch, 10 epochs of 64"),
+            "seed": Recipe(
+                SEED,
+                "one Python environment, 640 frames per batch, 10 epochs of 64",
+                claims=("turbo=on", "batch_size=256", "num_envs=8,64"),
+            ),
         }
     },
     game="petri",

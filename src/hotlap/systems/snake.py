@@ -65,7 +65,11 @@ SYSTEM = RLSystem(
     recipes={
         "dqn": {
             "fast": Recipe(FAST, "C kernel, double 3-step DQN, 2 updates of 256 per vector step"),
-            "seed": Recipe(SEED, "Python environments, 64 updates of 64 per vector step"),
+            "seed": Recipe(
+                SEED,
+                "Python environments, 64 updates of 64 per vector step",
+                claims=("turbo=on", "updates_per_step=16,1"),
+            ),
         },
         "ppo": {"fast": Recipe(PPO, "C kernel, 256 environments, 3 epochs over 32 steps of each")},
     },

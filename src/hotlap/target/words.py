@@ -139,11 +139,20 @@ def setting(text: str, knob: str, value: str) -> dict[str, Any]:
     return {name: after.config[name] for name in after.config if after.config[name] != before.config[name]}
 
 
+def claims(text: str) -> list[tuple[str, str]]:
+    """Knobs and values that the document behind a system's preset recommends."""
+    return [(knob, value) for claim in _recipe(_split(text)).claims for knob, values in [parse_knob(claim)] for value in values]
+
+
 def _preset(words: list[str]) -> Any:
+    return _recipe(words).config
+
+
+def _recipe(words: list[str]) -> Any:
     from hotlap.systems import configs
 
     system = configs.system(words[0], parsing.value_of("--algo", words))
-    return system.preset(parsing.value_of("--preset", words))
+    return system.recipe(parsing.value_of("--preset", words))
 
 
 def _split(text: str) -> list[str]:

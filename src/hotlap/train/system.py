@@ -20,6 +20,7 @@ class Recipe:
 
     config: Any
     note: str
+    claims: tuple[str, ...] = ()  # what its document says is faster, as --vary takes it: `investigate` tests each
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,15 @@ class RLSystem:
 
     def preset(self, name: str | None = None) -> Any:
         """A preset's config; without a name the default."""
+        return self.recipe(name).config
+
+    def recipe(self, name: str | None = None) -> Recipe:
+        recipes = self.recipes[self.algorithm.lower()]
         if name is None:
-            return next(iter(self.presets.values()))
-        if name not in self.presets:
-            raise UsageError(
-                f"{self.name} with {self.algorithm} has no preset {name!r}; its presets: {', '.join(self.presets)}"
-            )
-        return self.presets[name]
+            return next(iter(recipes.values()))
+        if name not in recipes:
+            raise UsageError(f"{self.name} with {self.algorithm} has no preset {name!r}; its presets: {', '.join(recipes)}")
+        return recipes[name]
 
     @property
     def config_type(self) -> Any:
