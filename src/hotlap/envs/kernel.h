@@ -72,12 +72,28 @@ FN uint32_t rng_below(Rng *rng, uint32_t n) {
 
 /* -- bits -- */
 
+#define EACH_BYTE 0x0101010101010101ULL /* times a byte: that byte eight times */
+
 FN int count_bits(uint64_t word) {
 #ifdef __CUDACC__
     return __popcll(word);
 #else
     return __builtin_popcountll(word);
 #endif
+}
+
+/* The number of the lowest bit that is set, from 0. One must be. */
+FN int lowest_bit(uint64_t word) {
+#ifdef __CUDACC__
+    return __ffsll((long long)word) - 1;
+#else
+    return __builtin_ctzll(word);
+#endif
+}
+
+/* Eight bits become eight bytes, the lowest first: each byte is given its bit alone, and then made 0 or 1. */
+FN uint64_t spread_bits(uint64_t bits) {
+    return (((bits * EACH_BYTE & 0x8040201008040201ULL) + EACH_BYTE * 0x7F) >> 7) & EACH_BYTE;
 }
 
 /* A double that encode_start passed as two numbers, its bits. */

@@ -4,11 +4,6 @@
 
 #include "state.h"
 
-/* Eight bits become bytes: each byte is given its bit alone, and then made 0 or 1. */
-FN uint64_t spread(uint64_t bits) {
-    return (((bits * EACH_BYTE & 0x8040201008040201ULL) + EACH_BYTE * 0x7F) >> 7) & EACH_BYTE;
-}
-
 #if SHOW_HISTORY
 #define WORDS ((HISTORY_BITS + 63) / 64)
 
@@ -33,7 +28,7 @@ FN void remember(Env *env, const Tables *tables, const uint8_t *command) {
     env->recent[0] = 0;
     uint64_t active = env->table & EACH_HOST * ACTIVE;
     if (!active) return;
-    int host = count_bits((active & (0 - active)) - 1) / 4, exploit = (env->table >> 4 * host & EXPLOITED) != 0;
+    int host = lowest_bit(active) / 4, exploit = (env->table >> 4 * host & EXPLOITED) != 0;
     env->recent[0] = (uint8_t)(1 + host + exploit * HOSTS);
     env->seen[exploit] |= bit(host);
     for (int i = 0; i < KINDS_DONE; i++) env->done[i] &= (uint16_t)~bit(host);
@@ -67,7 +62,7 @@ FN void show_history(const Env *env, const Tables *tables, Obs *obs) {
     while (over < NUM_TIMES && tables->times[over] <= env->steps) over++;
     put(words, &at, (1ULL << over) - 1, NUM_TIMES);
     for (int i = 0; i < HISTORY_BITS; i += 8) {
-        bytes = spread(words[i / 64] >> i % 64 & 255);
+        bytes = spread_bits(words[i / 64] >> i % 64 & 255);
         memcpy(obs + i, &bytes, i + 8 <= HISTORY_BITS ? 8 : HISTORY_BITS % 8);
     }
 }

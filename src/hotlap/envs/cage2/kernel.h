@@ -198,10 +198,10 @@ FN void env_observe(const Env *env, const Tables *tables, int agent, Obs *obs) {
     const uint64_t table = env->table; /* which writing bytes could change, for all that a compiler knows */
     uint64_t bytes;
     for (int i = 0; i + 8 <= 4 * HOSTS; i += 8) {
-        bytes = spread(table >> i & 255);
+        bytes = spread_bits(table >> i & 255);
         memcpy(obs + i, &bytes, 8);
     }
-    bytes = spread(table >> (4 * HOSTS - 4)); /* 13 hosts: one is left */
+    bytes = spread_bits(table >> (4 * HOSTS - 4)); /* 13 hosts: one is left */
     memcpy(obs + 4 * HOSTS - 4, &bytes, 4);
 #if SHOW_SCANS
     for (int h = 0, i = 4 * HOSTS; h < HOSTS; h++)

@@ -16,7 +16,7 @@ FN void decide_b_line(Env *env, const Tables *tables) {
     int blind = !(env->red_ports[OP_SERVER] & SCANNED);
     if (stage == ATTACK_OP_SERVER && blind && !(env->reached & bit(stage))) stage = CHOOSE_USER;
     if (stage == CHOOSE_USER && env->user == NO_TARGET) env->user = (int8_t)choose_host(env, tables, USERS);
-    if (stage == CHOOSE_ENTERPRISE) env->enterprise = (int8_t)lowest(host_at(tables, env->user)->learnt); /* itself is higher */
+    if (stage == CHOOSE_ENTERPRISE) env->enterprise = (int8_t)lowest_bit(host_at(tables, env->user)->learnt); /* itself is higher */
     env->reached |= bit(stage);
     env->stage = (uint8_t)stage;
     env->kind = (uint8_t)script[stage].kind;
@@ -53,7 +53,7 @@ FN void decide_meander(Env *env, const Tables *tables) {
         target = OP_SERVER;
     } else if (unswept) {
         env->kind = RED_SWEEP;
-        target = SUBNET_TARGET + lowest(unswept);
+        target = SUBNET_TARGET + lowest_bit(unswept);
         env->swept |= (uint8_t)(unswept & (0 - unswept));
     } else if (unscanned | low | fresh) {
         env->kind = unscanned ? RED_SCAN : low ? RED_ESCALATE : RED_EXPLOIT;

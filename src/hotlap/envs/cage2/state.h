@@ -41,7 +41,6 @@ typedef struct {
 #define USER_LEVEL 8ULL
 #define PRIVILEGED_LEVEL 12ULL
 #define EACH_HOST 0x1111111111111ULL
-#define EACH_BYTE 0x0101010101010101ULL
 
 /* Rows of tables. */
 typedef struct {
@@ -69,11 +68,9 @@ FN const Host *host_at(const Tables *tables, int host) { return (const Host *)ta
 
 FN uint16_t bit(int number) { return (uint16_t)(1u << number); }
 
-FN int lowest(uint32_t mask) { return count_bits((mask & (0 - mask)) - 1); }
-
 FN int nth_member(uint32_t mask, uint32_t n) {
     while (n--) mask &= mask - 1;
-    return lowest(mask);
+    return lowest_bit(mask);
 }
 
 /* -- chance -- */
@@ -85,7 +82,7 @@ FN const int16_t *recorded(const Env *env, const Tables *tables) { return tables
 FN int choose_host(Env *env, const Tables *tables, uint32_t candidates) {
 #if REPLAY
     int target = recorded(env, tables)[0];
-    return target >= 0 && (candidates >> target & 1) ? target : lowest(candidates);
+    return target >= 0 && (candidates >> target & 1) ? target : lowest_bit(candidates);
 #else
     (void)tables;
     return nth_member(candidates, rng_below(&env->rng, (uint32_t)count_bits(candidates)));
@@ -98,11 +95,11 @@ FN int choose_attempt(Env *env, const Tables *tables, uint32_t options) {
     const Attempt *attempts = (const Attempt *)tables->attempts;
     for (int rank = 0; rank < ATTEMPTS; rank++)
         if ((options >> rank & 1) && attempts[rank].exploit == recorded(env, tables)[1]) return rank;
-    return lowest(options);
+    return lowest_bit(options);
 #else
     (void)tables;
     uint32_t others = options & (options - 1);
-    if (!others || rng_below(&env->rng, FAVOURITE_IN)) return lowest(options);
+    if (!others || rng_below(&env->rng, FAVOURITE_IN)) return lowest_bit(options);
     return nth_member(others, rng_below(&env->rng, (uint32_t)count_bits(others)));
 #endif
 }

@@ -44,19 +44,11 @@ typedef struct {
 #endif
 } Env;
 
-FN int lowest_card(uint64_t cards) {
-#ifdef __CUDACC__
-    return __ffsll((long long)cards) - 1;
-#else
-    return __builtin_ctzll(cards);
-#endif
-}
-
 FN uint64_t choose(int condition, uint64_t yes, uint64_t no) { return no ^ ((yes ^ no) & -(uint64_t)(condition != 0)); }
 
 /* The places of a set of at most `most` cards; what is written beyond them has no meaning. */
 FN void list_cards(int16_t *ones, int most, int begin, uint64_t cards) {
-    for (int k = 0; k < most; k++, cards &= cards - 1) ones[k] = (int16_t)(begin + lowest_card(cards | CARD(NUM_CARDS)));
+    for (int k = 0; k < most; k++, cards &= cards - 1) ones[k] = (int16_t)(begin + lowest_bit(cards | CARD(NUM_CARDS)));
 }
 
 FN int is_passing(const Env *env) { return (env->direction > 0) & (env->num_passed < ALL_PASSED); }
@@ -153,10 +145,9 @@ FN uint64_t legal_cards(const Env *env) {
 FN void env_mask(const Env *env, const Tables *tables, int agent, uint8_t *mask) {
     (void)tables, (void)agent;
     const uint64_t legal = legal_cards(env);
-    for (int k = 0; k < 7; k++) { /* spread eight bits over eight bytes at once; the last eight overlap with those before */
+    for (int k = 0; k < 7; k++) { /* the last eight overlap with those before */
         const int card = k < 6 ? 8 * k : NUM_CARDS - 8;
-        uint64_t bytes = (legal >> card & 0xFF) * 0x0101010101010101ULL & 0x8040201008040201ULL;
-        bytes = (bytes + 0x7F7F7F7F7F7F7F7FULL) >> 7 & 0x0101010101010101ULL;
+        const uint64_t bytes = spread_bits(legal >> card & 0xFF);
         memcpy(mask + card, &bytes, 8);
     }
 }

@@ -10,7 +10,6 @@
 
 #define GLOBAL_TOKEN 0xFE
 #define EMPTY_TOKEN 0xFF
-#define EACH_BYTE 0x0101010101010101ULL
 
 /* Where the next token goes, and where there is no more room. */
 typedef struct {
@@ -76,7 +75,7 @@ FN void add_rows(Tokens *to, const Env *env, const uint8_t *corner, int n) {
     }
     if (n == 0) taken &= ~(1ULL << VIEW); /* its own cell comes before all others */
     for (; taken; taken &= taken - 1) {
-        int bit = count_bits((taken & (0 - taken)) - 1), row = (int)(rows >> (bit & 48) & 15), column = bit & 15;
+        int bit = lowest_bit(taken), row = (int)(rows >> (bit & 48) & 15), column = bit & 15;
         int id = corner[row * STRIDE + column];
         if (id < FIRST_AGENT)
             add_token(to, row << 4 | column, id == WALL ? KIND_WALL : KIND_BLOCK, 1);

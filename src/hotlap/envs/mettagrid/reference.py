@@ -113,7 +113,7 @@ class MettaGrid:
         )
         self.observation_space, self.action_space = self.env_spec.observation_space, self.env_spec.action_space
         self.agents = range(self.rules.agents)
-        self.rng = Rng(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF)  # type: ignore[arg-type]
+        self.rng = Rng.unseeded()
         self._begin()
 
     @property

@@ -11,7 +11,6 @@
 #define WALL 1
 #define PREDATOR 2
 #define PREY_HERE 4
-#define EACH_BYTE 0x0101010101010101ULL
 
 typedef struct {
     Rng rng;
@@ -47,7 +46,7 @@ FN uint16_t settle(Env *env, uint8_t what) {
         int count = count_bits(open);
         if (k < count) {
             while (k--) open &= open - 1;
-            int place = i * 8 + count_bits((open & (0 - open)) - 1) / 8;
+            int place = i * 8 + lowest_bit(open) / 8;
             grid_of(env)[place] = what;
             return (uint16_t)place;
         }
