@@ -1,7 +1,7 @@
 """PPO's gradient by hand, for policies of dense layers, or LSTM cells after them, with one discrete action.
 
 On small networks autograd, and an optimizer that walks over parameters, take several times longer than the arithmetic. Here the
-parameters and their gradients are one vector each, of which every layer has its views; a minibatch is some seventy plain
+parameters and their gradients are one vector each, of which every layer has its views; a minibatch is some sixty plain
 operations; clipping and Adam see one vector. The result equals autograd's on `ppo.ppo_loss` within float tolerance, by test.
 """
 
