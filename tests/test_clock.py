@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotlap.core import stages
+from hotlap.core import paths, stages
 from hotlap.core.clock import StageClock
 
 
@@ -56,10 +56,33 @@ def test_nested_stages_are_charged_to_the_innermost(time):
     assert exclusive_plus_unattributed(sample) == sample.wall
 
 
+def test_a_reset_inside_a_step_is_a_stage_beside_it(time):
+    clock = StageClock(now=time)
+    with clock.iteration(), clock.stage(stages.COLLECT):
+        with clock.stage(stages.ENV_RESET):
+            time.passes(1)
+        for _ in range(2):
+            with clock.stage(stages.ENV_STEP):
+                time.passes(10)
+                with clock.stage(stages.ENV_RESET):
+                    assert clock.open_path() == paths.RESET
+                    time.passes(100)
+                    with clock.stage(stages.TRANSFER):
+                        time.passes(1_000)
+    (sample,) = clock.take()
+    step, reset = paths.STEP, paths.RESET
+    assert sample.exclusive == {"collect": 0, step: 20, reset: 201, f"{reset}/transfer": 2_000}
+    assert sample.inclusive == {"collect": 2_221, step: 20, reset: 2_201, f"{reset}/transfer": 2_000}
+    assert (sample.calls[step], sample.calls[reset]) == (2, 3)
+    assert exclusive_plus_unattributed(sample) == sample.wall
+
+
 # A random program: enter a stage, leave it, or let time pass.
 programs = st.recursive(
     st.integers(0, 1_000),
-    lambda inner: st.lists(st.tuples(st.sampled_from([stages.COLLECT, stages.UPDATE, stages.LOG]), inner) | inner, max_size=4),
+    lambda inner: st.lists(
+        st.tuples(st.sampled_from([stages.COLLECT, stages.ENV_STEP, stages.ENV_RESET, stages.LOG]), inner) | inner, max_size=4
+    ),
 )
 
 
@@ -306,7 +329,7 @@ def test_ranges_reach_nvtx_or_say_that_there_is_none():
 
 def test_the_stage_tree_is_complete():
     for stage in stages.STAGES.values():
-        assert stage.parent is None or stages.STAGES[stage.parent].parent is None
+        assert stage.parent is None or stage.parent in stages.STAGES
         assert stage.meaning
     assert sorted(["update/loss", "collect", "unattributed", "update", "collect/act"], key=stages.order) == [
         "collect",

@@ -47,15 +47,22 @@ class _Node:
         self.start = self.total = self.calls = 0
 
     def child(self, name: str) -> _Node:
-        node = self.children[name] = _Node(f"{self.path}/{name}" if self.path else name, self)
+        """A stage that opens inside this one. If both are parts of the same stage (a reset inside a step), its place in the
+        tree of stages is beside this one, and its time is not this one's."""
+        beside = bool(self.parent.path) and STAGES[name].parent == self.parent.path.rpartition("/")[2]
+        above = self.parent.path if beside else self.path
+        node = self.children[name] = _Node(f"{above}/{name}" if above else name, self)
         return node
 
     def drain(self, exclusive: dict[str, int], inclusive: dict[str, int], calls: dict[str, int]) -> None:
         """Move the times below this node into dictionaries and start again from zero."""
         for node in list(self.children.values()):  # another thread may be opening new stages meanwhile
             if node.calls:
-                exclusive[node.path] = node.total - sum(child.total for child in list(node.children.values()))
-                inclusive[node.path], calls[node.path] = node.total, node.calls
+                path, inside = node.path, list(node.children.values())
+                beside = sum(child.total for child in inside if not child.path.startswith(f"{path}/"))
+                exclusive[path] = exclusive.get(path, 0) + node.total - sum(child.total for child in inside)
+                inclusive[path] = inclusive.get(path, 0) + node.total - beside
+                calls[path] = calls.get(path, 0) + node.calls
             node.drain(exclusive, inclusive, calls)
             node.total = node.calls = 0
 
