@@ -58,6 +58,7 @@ bench: setup
 	$(BIN)/python benchmarks/hearts_update.py
 	$(BIN)/python benchmarks/petri.py
 	$(BIN)/python benchmarks/petri_learning.py
+	$(BIN)/python benchmarks/mettagrid_speed.py
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/ppo.py
 	$(BIN)/python benchmarks/ppo_native.py
