@@ -299,6 +299,13 @@ def test_kernel_equals_reference(generator, task):
     assert len(ends) == 8
 
 
+def test_where_little_room_is_left():
+    """Where cells that fit are hardly ever drawn, and are searched for."""
+    compare_with_reference(4, 2, 2, generator="maze", objects={"wall": 25, "altar": 24})
+    walls = "\n".join(["#" * SIZE[1]] * 2 + ["#" * (SIZE[1] - 4) + "...#"] + ["#" * SIZE[1]] * (SIZE[0] - 3))
+    compare_with_reference(4, 2, 2, {"map": walls}, task="arena", agents=3, map=CROWDED, tokens=60)
+
+
 MANY_CASES = [
     {"agents": 40, "rows": 20, "columns": 40, "task": "arena", "max_steps": 80},
     {"agents": 1, "rows": 9, "columns": 9, "objects": {"altar": 1, "wall": 1}, "tokens": 16},

@@ -28,23 +28,26 @@ FN void open_room(Env *env, const Settings *settings, int i, int j) {
     }
 }
 
-/* Whether a cell and its eight neighbours are free. */
-FN int has_room(const uint8_t *cell) {
-    int taken = 0;
-    for (int row = -1; row <= 1; row++) taken |= cell[row * STRIDE - 1] | cell[row * STRIDE] | cell[row * STRIDE + 1];
+/* Whether a cell is free, and its eight neighbours, too, if it must stand `apart`. */
+FN int has_room(const uint8_t *cell, int apart) {
+    int taken = *cell;
+    if (apart)
+        for (int row = -1; row <= 1; row++) taken |= cell[row * STRIDE - 1] | cell[row * STRIDE] | cell[row * STRIDE + 1];
     return !taken;
 }
 
-FN void place_object(Env *env, int kind) {
-    int k = (int)rng_below(&env->rng, INNER);
-    for (int step = 0; step < INNER; step++) {
-        int place = inner_place(k);
-        if (has_room(view_of(env) + place)) {
-            add_object(env, place, kind);
-            return;
-        }
-        k = k + 1 < INNER ? k + 1 : 0;
+/* A random cell that has room: draw_cell() of generate.py. There is one: options are checked for that. */
+FN int draw_place(Env *env, int apart) {
+    int k = 0;
+    for (int i = 0; i < TRIES; i++) {
+        k = (int)rng_below(&env->rng, INNER);
+        if (has_room(view_of(env) + inner_place(k), apart)) return inner_place(k);
     }
+    for (int i = 1; i < INNER; i++) {
+        k = k + 1 < INNER ? k + 1 : 0;
+        if (has_room(view_of(env) + inner_place(k), apart)) break;
+    }
+    return inner_place(k);
 }
 
 FN void generate_map(Env *env, const Settings *settings) {
@@ -58,7 +61,7 @@ FN void generate_map(Env *env, const Settings *settings) {
         for (int j = 0; j < settings->room_columns; j++) open_room(env, settings, i, j);
     for (int n = 0; n < KINDS - 1; n++) {
         int kind = n < KIND_AGENT ? n : n + 1;
-        for (int i = 0; i < settings->counts[n]; i++) place_object(env, kind);
+        for (int i = 0; i < settings->counts[n]; i++) add_object(env, draw_place(env, 1), kind);
     }
 }
 
@@ -70,13 +73,6 @@ FN void load_map(Env *env, const uint8_t *map) {
         }
 }
 
-/* A random cell; if it is not free, the next one that is. */
-FN int free_place(Env *env) {
-    int k = (int)rng_below(&env->rng, INNER);
-    while (view_of(env)[inner_place(k)]) k = k + 1 < INNER ? k + 1 : 0;
-    return inner_place(k);
-}
-
 FN void place_agents(Env *env, const int32_t *starts) {
     for (int agent = 0; agent < AGENTS; agent++) { /* those that have a place, which is then no longer free */
         int cell = starts[agent * 2];
@@ -86,7 +82,7 @@ FN void place_agents(Env *env, const int32_t *starts) {
     for (int agent = 0; agent < AGENTS; agent++) {
         int facing = starts[agent * 2 + 1];
         if (!env->place[agent]) {
-            env->place[agent] = (uint16_t)free_place(env);
+            env->place[agent] = (uint16_t)draw_place(env, 0);
             grid_of(env)[env->place[agent]] = (uint8_t)(FIRST_AGENT + agent);
         }
         env->facing[agent] = (uint8_t)(facing < 0 ? (int)rng_below(&env->rng, 4) : facing);

@@ -4,18 +4,19 @@ Walls divide the map into rooms, and objects never stand next to walls or to eac
 every other one, and every object from some floor cell.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.mettagrid.maps import FLOOR
-from hotlap.envs.mettagrid.objects import PLACEABLE, Kind
+from hotlap.envs.mettagrid.objects import PLACEABLE, Cell, Kind
 from hotlap.envs.rng import Rng
 
 PITCH = {"open": 0, "rooms": 8, "maze": 4}  # cells from one line of walls to the next, at least; 0: one room
 GENERATORS = tuple(PITCH)
+TRIES = 32  # cells that are drawn before one is searched for
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,23 @@ class Generator:
                 cells[top + 1 + rng.below(bottom - top - 1), left] = FLOOR
 
     def _place(self, cells: NDArray[np.uint8], rng: Rng, kind: Kind) -> None:
-        """On a random cell; if that or one of its eight neighbours is taken, on the next one in reading order that fits."""
-        inner = (self.rows - 2, self.columns - 2)
-        drawn = rng.below(inner[0] * inner[1])
-        for step in range(inner[0] * inner[1]):
-            row, column = divmod((drawn + step) % (inner[0] * inner[1]), inner[1])
-            if not cells[row : row + 3, column : column + 3].any():  # around (row + 1, column + 1)
-                cells[row + 1, column + 1] = kind + 1
-                return
+        """On a random cell that is free, with its eight neighbours."""
+        row, column = draw_cell(rng, (self.rows, self.columns), lambda i, j: not cells[i - 1 : i + 2, j - 1 : j + 2].any())
+        cells[row, column] = kind + 1
+
+
+def draw_cell(rng: Rng, shape: tuple[int, int], fits: Callable[[int, int], bool]) -> Cell:
+    """A random cell within the border that fits. Cells are drawn up to TRIES times; if none of them fits, it is the next one in
+    reading order after the last of them, from the beginning again after the end."""
+    height, width = shape[0] - 2, shape[1] - 2
+    drawn = 0
+    for _ in range(TRIES):
+        drawn = rng.below(height * width)
+        row, column = 1 + drawn // width, 1 + drawn % width
+        if fits(row, column):
+            return row, column
+    for number in range(drawn + 1, drawn + height * width):
+        row, column = 1 + number // width % height, 1 + number % width
+        if fits(row, column):
+            return row, column
+    raise AssertionError("options are checked for room")

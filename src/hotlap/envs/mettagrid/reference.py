@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hotlap.envs.mettagrid import tables
 from hotlap.envs.mettagrid.drawing import picture
-from hotlap.envs.mettagrid.generate import Generator
+from hotlap.envs.mettagrid.generate import TRIES, Generator
 from hotlap.envs.mettagrid.maps import FLOOR, Map, read_map
 from hotlap.envs.mettagrid.objects import ACTIONS, COLOUR, FACING, FROZEN, ITEMS, LAST_ACTION, TIME, WORKING, Kind, constants
 from hotlap.envs.mettagrid.options import NAVIGATION, check
@@ -120,7 +120,14 @@ class MettaGrid:
     def defines(self) -> dict[str, int | float]:
         """What the kernel must know about this game, as C macros."""
         sizes = {"ROWS": self.rules.rows, "COLUMNS": self.rules.columns, "CONVERTERS": self.rules.max_converters}
-        return {**sizes, **constants(), "VIEW": VIEW, "TOKENS": self.rules.tokens, "GENERATED": tables.GENERATED}
+        return {
+            **sizes,
+            **constants(),
+            "VIEW": VIEW,
+            "TOKENS": self.rules.tokens,
+            "GENERATED": tables.GENERATED,
+            "TRIES": TRIES,
+        }
 
     def tables(self) -> dict[str, NDArray[Any]]:
         """What the kernel reads at run time."""

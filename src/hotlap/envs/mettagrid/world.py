@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.envs.mettagrid.generate import draw_cell
 from hotlap.envs.mettagrid.maps import FLOOR, Map
 from hotlap.envs.mettagrid.objects import (
     ACTIONS,
@@ -92,23 +93,15 @@ class World:
         taken = {start.cell for start in map.starts}
         for number in range(count):
             given = map.starts[number] if number < len(map.starts) else None
-            cell = given.cell if given else self._free_cell(taken, rng)
+            cell = given.cell if given else draw_cell(rng, map.cells.shape, lambda *cell: self._free(cell, taken))
             facing = given.facing if given and given.facing >= 0 else rng.below(len(DIRECTIONS))
             agent = Agent(Kind.AGENT, cell, facing, number % len(COLOURS))
             taken.add(cell)
             self.things[cell] = agent
             self.agents.append(agent)
 
-    def _free_cell(self, taken: set[Cell], rng: Rng) -> Cell:
-        """A random cell; if it is not free, the next one in reading order that is."""
-        height, width = self.rows - 2, self.columns - 2
-        drawn = rng.below(height * width)
-        for step in range(height * width):
-            row, column = divmod((drawn + step) % (height * width), width)
-            cell = (row + 1, column + 1)
-            if cell not in self.things and cell not in taken:
-                return cell
-        raise AssertionError("maps are checked for room")
+    def _free(self, cell: Cell, taken: set[Cell]) -> bool:
+        return cell not in self.things and cell not in taken
 
     # -- what an agent can do --
 
