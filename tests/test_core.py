@@ -1,6 +1,7 @@
 """core.c against the Python hooks that it stands for: the same events, and nothing that a script could notice."""
 
 import copy
+import gc
 import inspect
 import pickle
 import struct
@@ -229,3 +230,18 @@ def test_a_hook_is_freed():
     del hook
     gc.collect()
     assert alive() is None
+
+
+@native
+def test_objects_of_some_classes_are_found_alike():
+    class Derived(Net):
+        pass
+
+    made = [Net(), Derived(), Inner(), Outer(Inner())]
+    objects = [*made, *gc.get_objects(), *made]
+    for wanted in ((), (Net,), (Net, Outer, torch.nn.Linear), tuple({type(item) for item in objects[:20_000]})):
+        assert list(map(id, core.instances(objects, wanted))) == list(map(id, core._instances(objects, wanted)))
+    assert core.instances(made, (Net, Inner)) == [made[0], made[2]]  # not of classes derived from them
+    for wrong in (([], [Net]), ((), (Net,)), ([],)):
+        with pytest.raises(TypeError):
+            core.instances(*wrong)

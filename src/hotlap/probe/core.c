@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
 #include <time.h>
@@ -544,7 +545,37 @@ static PyObject *ticker_stop(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+/* -- which of many objects are of some classes: there are hundreds of thousands, and the script waits -- */
+
+static int by_address(const void *a, const void *b) {
+    uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+    return (x > y) - (x < y);
+}
+
+static PyObject *instances(PyObject *module, PyObject *args) {
+    PyObject *objects, *types;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &objects, &PyTuple_Type, &types)) return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(types);
+    uintptr_t *wanted = PyMem_Malloc(((size_t)count + 1) * sizeof *wanted);
+    PyObject *found = wanted == NULL ? PyErr_NoMemory() : PyList_New(0);
+    unsigned char maybe[4096] = {0}; /* by some bits of the address: nearly all objects end here */
+    for (Py_ssize_t i = 0; found && i < count; i++) {
+        wanted[i] = (uintptr_t)PyTuple_GET_ITEM(types, i);
+        maybe[wanted[i] >> 4 & 4095] = 1;
+    }
+    if (found) qsort(wanted, (size_t)count, sizeof *wanted, by_address);
+    for (Py_ssize_t i = 0; found && i < PyList_GET_SIZE(objects); i++) {
+        uintptr_t type = (uintptr_t)Py_TYPE(PyList_GET_ITEM(objects, i));
+        if (maybe[type >> 4 & 4095] && bsearch(&type, wanted, (size_t)count, sizeof *wanted, by_address) &&
+            PyList_Append(found, PyList_GET_ITEM(objects, i)))
+            Py_CLEAR(found);
+    }
+    PyMem_Free(wanted);
+    return found;
+}
+
 static PyMethodDef methods[] = {
+    {"instances", instances, METH_VARARGS, "(list, tuple of classes): the objects of exactly these classes"},
     {"ticker_start", ticker_start, METH_VARARGS, "(nanoseconds, number of a signal): its handler is called on the main thread"},
     {"ticker_run", ticker_run, METH_O, "(whether to ask for stack samples)"},
     {"ticker_when", ticker_when, METH_NOARGS, 

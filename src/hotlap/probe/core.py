@@ -106,7 +106,17 @@ def _maker(name: str) -> Make:
     return make
 
 
+def _instances(objects: list[Any], types: tuple[type, ...]) -> list[Any]:
+    """The objects of exactly these classes.
+
+    Ids are compared: isinstance would read `__class__`, which proxies and lazy objects may compute; a metaclass may be unhashable.
+    """
+    ids = set(map(id, types))
+    return [item for item, kind in zip(objects, map(id, map(type, objects))) if kind in ids]
+
+
 _native = _load()
+instances: Callable[[list[Any], tuple[type, ...]], list[Any]] = getattr(_native, "instances", _instances)
 ticker: Any = _native  # has the clock of the sampler, if it is there
 forward, step, region = map(_maker, ("forward", "step", "region"))
 if TYPE_CHECKING:

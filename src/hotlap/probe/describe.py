@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
+from hotlap.probe import core
 from hotlap.probe.frameworks import frameworks
 from hotlap.probe.hooks.patching import below
 from hotlap.probe.sampler import Sampler, is_users
@@ -35,16 +36,10 @@ def describe() -> Description:
 
 
 def _alive(*wanted: tuple[type, ...]) -> tuple[list[Any], ...]:
-    """For each tuple of classes the objects of them, or of classes derived from them.
-
-    There are hundreds of thousands of objects, and the script waits: the only loop over them runs in C, and compares ids of
-    types. (isinstance would read `__class__`, which proxies and lazy objects may compute; a metaclass may be unhashable.)
-    """
-    kinds = [{id(cls) for base in classes for cls in (base, *below(base))} for classes in wanted]
-    ids = set().union(*kinds)
-    objects = gc.get_objects()
-    found = [item for item, kind in zip(objects, map(id, map(type, objects))) if kind in ids]
-    return tuple([item for item in found if id(type(item)) in those] for those in kinds)
+    """For each tuple of classes the objects of them, or of classes derived from them."""
+    kinds = [tuple(cls for base in classes for cls in (base, *below(base))) for classes in wanted]
+    found = core.instances(gc.get_objects(), tuple(cls for classes in kinds for cls in classes))
+    return tuple(core.instances(found, classes) for classes in kinds)
 
 
 def _environment_types() -> tuple[type, ...]:
