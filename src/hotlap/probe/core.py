@@ -109,7 +109,7 @@ def _maker(name: str) -> Make:
 def _instances(objects: list[Any], types: tuple[type, ...]) -> list[Any]:
     """The objects of exactly these classes.
 
-    Ids are compared: isinstance would read `__class__`, which proxies and lazy objects may compute; a metaclass may be unhashable.
+    Ids are compared: isinstance would read `__class__`, which proxies may compute, and a metaclass may be unhashable.
     """
     ids = set(map(id, types))
     return [item for item, kind in zip(objects, map(id, map(type, objects))) if kind in ids]
