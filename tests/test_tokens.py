@@ -36,17 +36,17 @@ def slow_box(obs):
             cell = (SIDE // 2, SIDE // 2) if location == MIDDLE else (location >> 4, location & 15)
             if location == EMPTY or max(cell) >= SIDE or feature > 3:
                 continue
-            if feature == 2:  # a plane for each of the values 1 to 4
-                if 1 <= value <= 4:
-                    box[i, 1 + value, *cell] = 1
+            if feature == 2:  # a plane for each of the values 0 to 4
+                if value <= 4:
+                    box[i, 2 + value, *cell] = 1
             else:
-                box[i, {0: 0, 1: 1, 3: 6}[feature], *cell] += value / {0: 1, 1: 200, 3: 255}[feature]
+                box[i, {0: 0, 1: 1, 3: 7}[feature], *cell] += value / {0: 1, 1: 200, 3: 255}[feature]
     return box
 
 
 def test_the_box_that_tokens_stand_for():
     obs = windows()
-    assert PLANES.count == 7
+    assert PLANES.count == 8
     np.testing.assert_allclose(Box(PLANES, SIDE)(obs).numpy(), slow_box(obs), rtol=1e-6)
 
 

@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hotlap.envs import layout, load_game, pettingzoo, registered, start
+from hotlap.envs import layout, load_game, metta, pettingzoo, registered, start
 from hotlap.envs.buffers import Arrays, StepBuffers
 from hotlap.envs.engine import NativeEngine, identity
 from hotlap.envs.layout import Placement
@@ -270,7 +270,7 @@ def make_gym(
     transport: str = "shared",
     **options: Any,
 ) -> GameVectorEnv:
-    """A vector of any Gymnasium environment or PettingZoo game, by its name or by a function that makes one.
+    """A vector of any Gymnasium environment, PettingZoo game or `mettagrid/`, by its name or by a function that makes one.
 
     `workers` processes step them, 0: this one, -1: as many as measure fastest; the results are the same. Those form
     `async_factor` groups, which step apart from each other through `send` and `receive`, and are told actions and tell results
@@ -279,17 +279,25 @@ def make_gym(
     """
     name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
     _check_counts(name, num_envs=num_envs)
-    if options and (callable(env) or env.startswith(pettingzoo.PREFIX)):
-        raise ValueError(f"{name}: unknown option {', '.join(options)}")
-    make = (
-        env if callable(env) else pettingzoo.maker(env) if env.startswith(pettingzoo.PREFIX) else registered.maker(env, options)
-    )
+    make = _maker(env, name, options)
     first = registered.with_numbers(make, name)
     if not isinstance(first.action_space, Box | Discrete | MultiDiscrete):
         raise ValueError(f"{name}: actions must be Discrete, MultiDiscrete or Box, not {first.action_space}")
-    kind = AgentsEngine if isinstance(first, pettingzoo.SimultaneousEnv) else SerialEngine
+    engines = {pettingzoo.SimultaneousEnv: AgentsEngine, metta.MettaEnv: metta.MettaEngine}
+    kind = engines.get(type(first), SerialEngine)
     place = Placement(workers, async_factor, depth, patience, transport)
     return _in_python(name, lambda: registered.with_numbers(make, name), kind, first, num_envs, seed, place)
+
+
+def _maker(env: str | Callable[[], Any], name: str, options: dict[str, Any]) -> Callable[[], Any]:
+    """The function that makes one environment."""
+    if not callable(env) and env.startswith(metta.PREFIX):
+        return metta.maker(env, options)
+    if options and (callable(env) or env.startswith(pettingzoo.PREFIX)):
+        raise ValueError(f"{name}: unknown option {', '.join(options)}")
+    if callable(env):
+        return env
+    return pettingzoo.maker(env) if env.startswith(pettingzoo.PREFIX) else registered.maker(env, options)
 
 
 def _in_python(

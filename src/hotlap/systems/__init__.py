@@ -11,7 +11,7 @@ from hotlap.core import plugins
 from hotlap.core.errors import UsageError
 from hotlap.train.system import RLSystem
 
-BUILT_IN = ("hearts", "snake", "connect4", "predators", "petri", "cage2")
+BUILT_IN = ("hearts", "snake", "connect4", "predators", "petri", "cage2", "mettagrid")
 
 
 def names() -> tuple[str, ...]:

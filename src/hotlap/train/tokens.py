@@ -33,7 +33,7 @@ class Planes:
     """Which plane of the box a feature of some value is in, and the number that stands there.
 
     `most` is the largest value of each feature, by which it is divided; features in `categories` have a plane for each value
-    from 1 on instead.
+    instead.
     """
 
     def __init__(self, most: Sequence[float], categories: Sequence[int] = ()) -> None:
@@ -43,9 +43,9 @@ class Planes:
         self.count = 0
         for feature, largest in enumerate(most):
             if feature in categories:
-                values = int(largest)
-                plane[feature, 1 : values + 1] = self.count + np.arange(values)
-                self.amount[feature, 1 : values + 1] = 1.0
+                values = int(largest) + 1
+                plane[feature, :values] = self.count + np.arange(values)
+                self.amount[feature, :values] = 1.0
                 self.count += values
             else:
                 plane[feature] = self.count
