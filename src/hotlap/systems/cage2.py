@@ -53,17 +53,16 @@ SEED = Config(
 SEED_200 = replace(SEED, num_envs=200, workers=200, transport="pipe", horizon=100)
 
 FAST = Config(
-    num_envs=2_048,
+    num_envs=1_024,
     turbo=True,
-    total_steps=60_000_000,
-    horizon=50,
-    epochs=2,
-    batch_size=8_192,
-    red="b_line+b_line+meander+meander+sleep",
-    hidden=(128, 128),
+    total_steps=40_000_000,
+    horizon=25,
+    epochs=3,
+    batch_size=3_200,
+    red="b_line+meander+meander+meander+sleep",  # Meander, which does not go straight for its goal, takes longest to learn
+    hidden=(64, 64),
     activation="relu",
-    shared=True,
-    learning_rate=1e-3,
+    learning_rate=2e-3,
     gamma=0.99,
     gae_lambda=0.95,
     bootstrap=False,
@@ -78,7 +77,7 @@ SYSTEM = RLSystem(
     summary="CAGE Challenge 2: 13 hosts against a red agent",
     recipes={
         "ppo": {
-            "fast": Recipe(FAST, "C kernel, 2,048 networks, what Blue can remember as bits, merged decoys"),
+            "fast": Recipe(FAST, "C kernel, 1,024 networks, what Blue can remember as bits, merged decoys"),
             "seed": Recipe(SEED, "one Python environment, 20,000 steps per update, whole returns, 6 epochs of one batch"),
             "seed-200": Recipe(SEED_200, "the same with 200 processes and pickles through pipes"),
         }
