@@ -176,6 +176,8 @@ def test_long_iterations_are_shortened_with_the_same_work_per_step():
     assert shortened(hearts).config == {**hearts.config, "horizon": 256}  # 512 steps, 160 updates
     assert shortened(petri).config["horizon"] == 512
     assert shortened(snake) is snake
+    cage2 = words.variant("cage2 --preset seed-200").target  # one minibatch is all that was collected
+    assert shortened(cage2).config == {**cage2.config, "horizon": 11, "batch_size": 2_200}
     memory = replace(hearts, config={**hearts.config, "memory": "lstm"})
     assert shortened(memory) is memory
 

@@ -1,7 +1,8 @@
 """Systems whose recipe makes few and long iterations, with shorter ones: experiments need many.
 
 PPO's time per step does not depend on how many steps are collected before they are learned from, as long as that is several
-minibatches: half the horizon is half the updates. Where minibatches are whole sequences, the horizon is part of the work.
+minibatches: half the horizon is half the updates. Where one minibatch is all that was collected, half the horizon is half the
+minibatch, whose time follows its size while it is large. Where minibatches are whole sequences, the horizon is part of the work.
 """
 
 from dataclasses import replace
@@ -10,6 +11,7 @@ from hotlap.target.target import Script, Target
 
 UPDATES = 64  # per iteration
 STEPS = 512  # per iteration, at least
+LARGE = 2_048  # transitions of a minibatch whose time follows its size
 
 
 def shortened(target: Target) -> Target:
@@ -19,6 +21,10 @@ def shortened(target: Target) -> Target:
     config = target.config
     if config["memory"] != "none" or config["sequences"] or config["priority_alpha"]:
         return target
-    enough = max(STEPS, UPDATES * config["batch_size"] // config["epochs"])
-    horizon = -(-enough // config["num_envs"])
-    return replace(target, config={**config, "horizon": horizon}) if horizon < config["horizon"] else target
+    num_envs, horizon, batch_size = config["num_envs"], config["horizon"], config["batch_size"]
+    whole = batch_size >= horizon * num_envs
+    enough = LARGE if whole else max(STEPS, UPDATES * batch_size // config["epochs"])
+    fewer = -(-enough // num_envs)
+    if fewer >= horizon:
+        return target
+    return replace(target, config={**config, "horizon": fewer, "batch_size": fewer * num_envs if whole else batch_size})

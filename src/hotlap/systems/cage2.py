@@ -78,8 +78,16 @@ SYSTEM = RLSystem(
     recipes={
         "ppo": {
             "fast": Recipe(FAST, "C kernel, 1,024 networks, what Blue can remember as bits, merged decoys"),
-            "seed": Recipe(SEED, "one Python environment, 20,000 steps per update, whole returns, 6 epochs of one batch"),
-            "seed-200": Recipe(SEED_200, "the same with 200 processes and pickles through pipes"),
+            "seed": Recipe(
+                SEED,
+                "one Python environment, 20,000 steps per update, whole returns, 6 epochs of one batch",
+                claims=("preset=seed-200", "turbo=on"),
+            ),
+            "seed-200": Recipe(
+                SEED_200,
+                "the same with 200 processes and pickles through pipes",
+                claims=("transport=shared", "workers=2", "async_factor=4", "num_envs=500", "turbo=on"),
+            ),
         }
     },
     game="cage2",
