@@ -168,8 +168,7 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
     state.rollout.begin()
     state.actor.begin(state.iterations)
     env.rewind()
-    times = [0] * len(env.groups)
-    ready = list(range(len(env.groups)))
+    ready, times = list(range(len(env.groups))), [0] * len(env.groups)
     for group in ready:
         observe(state, env, group, 0)
     stepping = stages.WAIT if env.engine.workers else stages.ENV_STEP
@@ -177,8 +176,9 @@ def collect(state: State, config: Config, env: Any, clock: StageClock, metrics: 
         for group in ready:
             if times[group] < config.horizon:
                 with clock.stage(stages.ACT):
-                    action = state.actor.act(group, times[group])
-                    env.send(group, state.actions.to_env(action))
+                    action = state.actions.to_env(state.actor.act(group, times[group]))
+                with clock.stage(stepping):
+                    env.send(group, action)
         with clock.stage(stepping):
             ready = env.receive()
         with clock.stage(stages.STORE):
