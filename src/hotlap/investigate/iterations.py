@@ -2,7 +2,7 @@
 
 PPO's time per step does not depend on how many steps are collected before they are learned from, as long as that is several
 minibatches: half the horizon is half the updates. Where one minibatch is all that was collected, half the horizon is half the
-minibatch, whose time follows its size while it is large. Where minibatches are whole sequences, the horizon is part of the work.
+minibatch, whose time follows its size while it is large. Where minibatches are whole sequences, the horizon stays.
 """
 
 from dataclasses import replace
