@@ -86,7 +86,8 @@ class ModuleTimer:
     def _watch_backward(self, module: nn.Module, entry: ModuleTime) -> list[Any]:
         """From the gradient of the output to the gradient of the input or of the last parameter, whichever is later.
 
-        The first module of a network has no input gradient; then only its parameters tell when it is done.
+        The first module of a network has no input gradient; then only its parameters tell when it is done. Parameters of a
+        module that was not called, because another one uses them, tell nothing.
         """
         mark = 0.0
 
@@ -96,9 +97,10 @@ class ModuleTimer:
 
         def end(*_: Any) -> None:
             nonlocal mark
-            now = self._now()
-            entry.backward += now - mark
-            mark = now
+            if mark:
+                now = self._now()
+                entry.backward += now - mark
+                mark = now
 
         handles = [module.register_full_backward_pre_hook(begin), module.register_full_backward_hook(end)]
         handles += [p.register_post_accumulate_grad_hook(end) for p in module.parameters() if p.requires_grad]  # type: ignore[no-untyped-call]
