@@ -37,14 +37,15 @@ endurance: setup
 truth: setup
 	$(BIN)/python -m pytest -m truth
 
-# The heavy frameworks live in an environment of their own: some of them pin the versions of what they share.
+# The heavy frameworks live in an environment of their own: some of them pin the versions of what they share. importnb comes with
+# mettagrid, and its plugin does not work with this pytest.
 frameworks: .venv-frameworks/ready
-	.venv-frameworks/bin/python -m pytest tests/frameworks
+	.venv-frameworks/bin/python -m pytest -p no:importnb tests/frameworks
 
 .venv-frameworks/ready: pyproject.toml
 	test -x .venv-frameworks/bin/python || $(PYTHON) -m venv .venv-frameworks
 	.venv-frameworks/bin/python -c 'import torch' 2>/dev/null || .venv-frameworks/bin/pip install --quiet '$(TORCH)'
-	.venv-frameworks/bin/pip install --quiet --editable '.[sb3,torchrl,rllib,tianshou,skrl,wandb]' pettingzoo pytest
+	.venv-frameworks/bin/pip install --quiet --editable '.[sb3,torchrl,rllib,tianshou,skrl,wandb,mettagrid]' pettingzoo pytest
 	touch $@
 
 bench: setup
@@ -59,6 +60,7 @@ bench: setup
 	$(BIN)/python benchmarks/petri.py
 	$(BIN)/python benchmarks/petri_learning.py
 	$(BIN)/python benchmarks/mettagrid_speed.py
+	$(BIN)/python benchmarks/mettagrid_learning.py
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/ppo.py
 	$(BIN)/python benchmarks/ppo_native.py
