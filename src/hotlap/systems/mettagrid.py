@@ -83,7 +83,7 @@ FAST = Config(
     num_envs=64,
     turbo=True,
     torch_threads=2,
-    total_steps=6_000_000,
+    total_steps=4_000_000,
     horizon=64,
     bptt=32,
     epochs=2,
@@ -97,7 +97,7 @@ FAST = Config(
     gamma=0.99,
     gae_lambda=0.95,
     entropy=0.01,
-    entropy_end=0.001,
+    entropy_end=0.0,  # or the most probable actions go round in circles
 )
 
 SYSTEM = RLSystem(
