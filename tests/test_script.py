@@ -311,6 +311,17 @@ def test_a_script_is_stopped_when_enough_was_measured(tmp_path):
         ("import sys\nsys.exit('went wrong')", 1, "went wrong"),
         ("print('hello')", 0, "hello"),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", 1, "exit code -9"),
+        (
+            "import atexit, os\natexit.register(os._exit, 5)",
+            5,
+            "was through (exit code 0), then its process ended with exit code 5",
+        ),
+        (
+            "import atexit, os\natexit.register(os.abort)",
+            1,
+            "was through (exit code 0), then its process was killed by SIGABRT",
+        ),
+        ("import sys\nsys.exit(-1)", 255, "nothing to show"),
         ("this is no python", 1, "SyntaxError"),
         ("raise KeyboardInterrupt", 130, "The run was interrupted"),
         (

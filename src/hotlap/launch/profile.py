@@ -100,8 +100,12 @@ def _finish(run: Run, code: int, files: tuple[str, ...]) -> None:
         status = Status.INTERRUPTED if code in _INTERRUPTED else Status.FAILED
         run.finish(status, error=f"the script ended with exit code {code}", observed=Observed(files_changed=files))
         return
-    observed = replace(outcome.observed, files_changed=files)
-    run.finish(Status(outcome.status), error=outcome.error, exit_code=outcome.exit_code, observed=observed)
+    observed, error = replace(outcome.observed, files_changed=files), outcome.error
+    if code != outcome.exit_code & 0xFF:  # an exit handler, or a library that crashes when Python shuts down
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        error = error or f"the script was through (exit code {outcome.exit_code}), then its process {how}"
+        print(f"hotlap: {error}; what was measured is whole", file=sys.stderr)
+    run.finish(Status(outcome.status), error=error, exit_code=outcome.exit_code, observed=observed)
 
 
 def create_run(name: str, config: dict[str, Any], out: Path | None, targets: Sequence[str] = ()) -> Run:
