@@ -29,6 +29,7 @@ OPTIONS = {
     "cage2": [
         {"red": "mixed", "episode_length": 50},
         {"red": "meander", "observation": "scans", "actions": "merged"},
+        {"red": "mixed", "observation": "history", "actions": "merged"},
         {"red": "b_line+meander", "observation": "truth", "actions": "distinct"},
     ],
     "petri": [{}, {"wafers": 4, "features": "places", "stop_when_dead": True}],
