@@ -155,6 +155,9 @@ def test_a_finding_that_a_document_claims_too_is_one_hypothesis():
         ("tiny-minibatch", False),
     ]
     assert len(plan.with_claims([], f"{command} --turbo", target)) == 3  # it is on already
+    hearts = plan.with_claims([], "hearts --preset seed", words.variant("hearts --preset seed").target)
+    option = next(h.intervention for h in hearts if h.intervention and h.intervention.title == "preset seed-optimized")
+    assert option.config == {"num_envs": 8, "workers": 4, "horizon": 750, "epochs": 6, "batch_size": 64, "net": "attn-64x1"}
 
 
 def test_of_changes_to_one_field_the_fastest_is_accepted(tmp_path):

@@ -66,10 +66,11 @@ def is_script(argv: Sequence[str]) -> bool:
 
 
 def value_of(flag: str, argv: Sequence[str]) -> str | None:
-    """The value of a flag, before anything is parsed."""
+    """The value of a flag, before anything is parsed: the last one, as parsers have it."""
+    value = None
     for i, argument in enumerate(argv):
         if argument == flag and i + 1 < len(argv):
-            return argv[i + 1]
-        if argument.startswith(f"{flag}="):
-            return argument.removeprefix(f"{flag}=")
-    return None
+            value = argv[i + 1]
+        elif argument.startswith(f"{flag}="):
+            value = argument.removeprefix(f"{flag}=")
+    return value
