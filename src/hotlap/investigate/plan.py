@@ -20,7 +20,17 @@ from hotlap.target import words
 from hotlap.target.target import Script, Target
 
 WORTH = 1.03  # a gain below this is not worth a change
-SAME_NUMBERS = ("turbo", "workers", "transport", "env_threads", "torch_threads")  # knobs that leave what is learned as it is
+# Knobs that leave what is learned as it is.
+SAME_NUMBERS = (
+    "turbo",
+    "workers",
+    "transport",
+    "env_threads",
+    "torch_threads",
+    "weight_analysis",
+    "cpu_offload",
+    "zero_copy",
+)
 
 
 def hypotheses(

@@ -106,7 +106,23 @@ SYSTEM = RLSystem(
     recipes={
         "ppo": {
             "fast": Recipe(FAST, "C kernel, 64 grids of 4 agents, convolution of tokens, one layer of LSTM"),
-            "seed": Recipe(SEED, "64 Python environments in 4 workers, two layers of LSTM, 32 updates of 512"),
+            "seed": Recipe(
+                SEED,
+                "64 Python environments in 4 workers, two layers of LSTM, 32 updates of 512",
+                claims=(
+                    "batch_size=4096",
+                    "num_envs=128",
+                    "workers=16",
+                    "async_factor=8",
+                    "bptt=32",
+                    "priority_alpha=0",
+                    "contrastive=0",
+                    "weight_analysis=0",
+                    "cpu_offload=off",
+                    "zero_copy=on",
+                    "turbo=on",
+                ),
+            ),
             "seed-optimized": Recipe(SEED_OPTIMIZED, "the guide's own: 512 environments in 16 workers, 8 updates of 32,768"),
         }
     },
