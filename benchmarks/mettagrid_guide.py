@@ -12,14 +12,11 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from side_by_side import RESULTS, err
-
-from hotlap.core import machine
+from side_by_side import err, keep
 
 
 @dataclass(frozen=True)
@@ -75,33 +72,22 @@ def main() -> int:
     parser.add_argument("--budget", default="90s", help="of each comparison")
     parser.add_argument("--engine", default="own")
     args = parser.parse_args()
-    results: dict[str, Any] = {}
-    table = Table("change", "the guide says", "measured", "95% interval", "verdict")
+    command = " ".join(["python", "benchmarks/mettagrid_guide.py", *sys.argv[1:]])
+    table, failed = Table("change", "the guide says", "measured", "95% interval", "verdict"), 0
     for change in CHANGES:
         if args.names and change.name not in args.names:
             continue
-        result = results[change.name] = {
-            "what": change.what,
-            "claim": change.claim,
-            **compare(change, args.budget, args.engine),
-        }
+        result = compare(change, args.budget, args.engine)
         if "error" in result:
+            failed += 1
             err.print(f"{change.what}: {result['error']}")
             continue
         low, high = result["ci95"]
         table.add_row(change.what, change.claim, f"{result['ratio']:.2f}x", f"{low:.2f}-{high:.2f}", str(result["verdict"]))
         err.print(f"{change.what}: {result['ratio']:.2f}x ({low:.2f}-{high:.2f}), {result['verdict']}")
-        keep(results)
+        keep("mettagrid_guide", command, {change.name: {"what": change.what, "claim": change.claim, **result}})
     Console().print(table)
-    return 1 if any("error" in result for result in results.values()) else 0
-
-
-def keep(results: dict[str, Any]) -> None:
-    command = " ".join(["python", "benchmarks/mettagrid_guide.py", *sys.argv[1:]])
-    document: dict[str, Any] = {"schema": "hotlap.benchmark/1", "command": command}
-    document |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.describe()}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "mettagrid_guide.json").write_text(json.dumps({**document, "results": results}, indent=1) + "\n")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import fields, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from side_by_side import RESULTS, err
+from side_by_side import err, keep
 
-from hotlap.core import machine, stages
+from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.stats import bootstrap_interval
 from hotlap.systems import load
@@ -117,10 +116,10 @@ def main() -> int:
     args, flags = parser.parse_known_args()
     preset = load("mettagrid").preset(args.preset)
     config = changed(replace(preset, torch_threads=args.threads, total_steps=args.steps or preset.total_steps), flags)
-    results: dict[str, Any] = {}
+    command = " ".join(["python", "benchmarks/mettagrid_learning.py", *sys.argv[1:]])
     missed = 0
     for seed in range(args.first_seed, args.first_seed + args.seeds):
-        run = results[f"seed {seed}"] = train(replace(config, seed=seed))
+        run = train(replace(config, seed=seed))
         good = goal_met(run)
         missed += not good
         rate = f"{run['steps_per_second']:,.0f} steps/s, collecting {share(run, 'collect'):.0%}"
@@ -129,16 +128,8 @@ def main() -> int:
         for name in ("before, sampled", "greedy", "sampled"):
             low, high = run[name]["found_ci95"]
             err.print(f"  {name}: {run[name]['found']:.1%} found ({low:.1%}-{high:.1%}), {run[name]['length']:.0f} steps")
-        keep(args.name, results)
+        keep(args.name, command, {f"seed {seed}": run}, indent=None)
     return 1 if missed else 0
-
-
-def keep(name: str, results: dict[str, Any]) -> None:
-    command = " ".join(["python", "benchmarks/mettagrid_learning.py", *sys.argv[1:]])
-    document: dict[str, Any] = {"schema": "hotlap.benchmark/1", "command": command}
-    document |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.describe()}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps({**document, "results": results}) + "\n")
 
 
 if __name__ == "__main__":
