@@ -85,7 +85,7 @@ def main() -> int:
         low, high = result["ci95"]
         table.add_row(change.what, change.claim, f"{result['ratio']:.2f}x", f"{low:.2f}-{high:.2f}", str(result["verdict"]))
         err.print(f"{change.what}: {result['ratio']:.2f}x ({low:.2f}-{high:.2f}), {result['verdict']}")
-        keep("mettagrid_guide", command, {change.name: {"what": change.what, "claim": change.claim, **result}})
+        keep("mettagrid_guide", command, {change.name: {"what": change.what, "claim": change.claim, **result}}, indent=None)
     Console().print(table)
     return 1 if failed else 0
 
