@@ -113,7 +113,7 @@ def draw_pairs(done: Tensor, ahead: int) -> tuple[Tensor, Tensor, Tensor]:
     count, device = min(STATES, (steps - 1) * columns), done.device
     time = torch.randint(0, steps - 1, (count,), device=device)
     column = torch.randint(0, columns, (count,), device=device)
-    later = torch.minimum(time + torch.randint(1, ahead + 1, (count,), device=device), torch.tensor(steps - 1, device=device))
+    later = (time + torch.randint(1, ahead + 1, (count,), device=device)).clamp(max=steps - 1)
     ends = F.pad(done.cumsum(0), (0, 0, 1, 0))  # before each step
     same = ends[later, column] == ends[time, column]
     return time * columns + column, later * columns + column, same.float()
@@ -143,7 +143,7 @@ class Kickstart:
         over = config.kickstart_steps or config.total_steps
         self._weight = config.kickstart * max(0.0, 1 - progress * config.total_steps / over)
         if not self._weight:
-            rollout.teacher = None
+            rollout.teacher, self.last = None, torch.zeros_like(self.last)
             return
         with clock.stage(stages.UPDATE), clock.stage(stages.LOSS), clock.stage(self.stage), torch.no_grad():
             rollout.teacher = self._watch(rollout)
