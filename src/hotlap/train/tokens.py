@@ -67,6 +67,8 @@ class Box(nn.Module):
         self.register_buffer("amount", torch.from_numpy(planes.amount).flatten(), persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
+        if not tokens.is_cuda and not torch.compiler.is_compiling():  # those that no row uses come last
+            tokens = tokens[:, : int((tokens[..., 0] != EMPTY).any(0).sum())]
         location, feature, value = tokens.to(torch.int64).unbind(-1)
         middle = self.side // 2
         location = torch.where(location == MIDDLE, middle << 4 | middle, location)
