@@ -97,7 +97,7 @@ FAST = Config(
     gamma=0.99,
     gae_lambda=0.95,
     entropy=0.01,
-    entropy_end=0.0,  # or the most probable actions go round in circles
+    entropy_end=0.0,
 )
 
 SYSTEM = RLSystem(
