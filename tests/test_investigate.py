@@ -235,3 +235,8 @@ def test_a_script_that_fails_says_so(folder):
     (folder / "train.py").write_text("import gymnasium\nraise RuntimeError('no such map')\n")
     done = hotlap(folder, "investigate", "train.py", code=1)
     assert "no such map" in done.stdout
+
+
+@pytest.mark.parametrize(("gain", "shrunk", "now"), [(1.25, 2.0, 1 / 0.6), (2.45, 2.36, 2.45), (1.0, 3.0, 1.0)])
+def test_what_is_left_to_save_is_a_larger_share_of_less_time(gain, shrunk, now):
+    assert plan._with_less_time(gain, shrunk) == pytest.approx(now)

@@ -20,6 +20,7 @@ from hotlap.target import words
 from hotlap.target.target import Script, Target
 
 WORTH = 1.03  # a gain below this is not worth a change
+MOST_SAVED = 0.9  # of the time: a projection beyond this is no longer one
 # Knobs that leave what is learned as it is.
 SAME_NUMBERS = (
     "turbo",
@@ -135,5 +136,7 @@ def projected_now(hypothesis: Hypothesis, so_far: Sequence[Hypothesis]) -> Proje
 
 
 def _with_less_time(gain: float, shrunk: float) -> float:
-    share = min(max((1 - 1 / gain) * shrunk, 0.0), 0.98)
-    return stats.amdahl(share, math.inf)
+    share = (1 - 1 / gain) * shrunk
+    if share > MOST_SAVED:  # what was accepted must have shortened the same work
+        return gain
+    return stats.amdahl(max(share, 0.0), math.inf)
