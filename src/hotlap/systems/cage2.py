@@ -53,12 +53,12 @@ SEED = Config(
 SEED_200 = replace(SEED, num_envs=200, workers=200, transport="pipe", horizon=100)
 
 FAST = Config(
-    num_envs=2_048,
+    num_envs=1_024,
     turbo=True,
     total_steps=40_000_000,
     horizon=25,
     epochs=3,
-    batch_size=6_400,
+    batch_size=3_200,
     red="b_line+meander+meander+meander+sleep",  # Meander, which does not go straight for its goal, takes longest to learn
     hidden=(64, 64),
     activation="relu",
@@ -67,7 +67,7 @@ FAST = Config(
     gae_lambda=0.95,
     bootstrap=False,
     normalize_reward=True,
-    entropy=0.02,
+    entropy=0.01,
     entropy_end=0.0005,
     grad_clip=0.5,
 )
@@ -77,7 +77,7 @@ SYSTEM = RLSystem(
     summary="CAGE Challenge 2: 13 hosts against a red agent",
     recipes={
         "ppo": {
-            "fast": Recipe(FAST, "C kernel, 2,048 networks, what Blue can remember as bits, merged decoys"),
+            "fast": Recipe(FAST, "C kernel, 1,024 networks, what Blue can remember as bits, merged decoys"),
             "seed": Recipe(
                 SEED,
                 "one Python environment, 20,000 steps per update, whole returns, 6 epochs of one batch",
