@@ -29,6 +29,11 @@ SAMPLER_PERIOD = 0.025  # seconds, where the record does not say
 Test = Callable[[StackSample], bool]
 
 
+def _uses_parameters_often(layer: str) -> bool:
+    """Whether a layer uses each of its parameters, or those around it, several times for one row."""
+    return layer.startswith(("Conv", "LSTM", "GRU")) or "Attention" in layer
+
+
 class Evidence:
     """A run, as rules ask about it. Shares are of the wall time of the steady windows."""
 
@@ -153,7 +158,7 @@ class Evidence:
         rate = self.description.gemm_rate
         if not rate or not self.nets or not self.updates or not self.minibatch:
             return None
-        if any(layer.startswith(("Conv", "LSTM", "GRU")) for net in self.nets for layer in net.layers):
+        if any(_uses_parameters_often(layer) for net in self.nets for layer in net.layers):
             return None
         needed = 6 * self.parameters * self.minibatch / rate
         taken = self.inclusive_share(stages.UPDATE) * self.wall / self.updates

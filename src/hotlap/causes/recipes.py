@@ -32,10 +32,10 @@ def tiny_minibatch(e: Evidence) -> Suspicion | None:
     if saved.value < 0.1 or overhead < 0.4:
         return None
     each = e.inclusive_share(stages.UPDATE) * e.wall / e.updates
-    arithmetic = f"; its arithmetic needs {units.share(compute)} of that" if compute is not None else ""
+    arithmetic = f"its arithmetic needs {units.share(compute)} of that" if compute is not None else "of which part is overhead"
     evidence = (
         f"{e.updates / e.env_steps:.2g} updates per environment step, on {batch:.0f} rows each, take {units.share(share)}.",
-        f"One update takes {units.seconds(each)}{arithmetic}: overhead, not the network ({e.parameters:,} parameters).",
+        f"One update of {e.parameters:,} parameters takes {units.seconds(each)}; {arithmetic}.",
     )
     return Suspicion(LOSS, evidence, saved, parameters={"minibatch": batch, "times": times})
 

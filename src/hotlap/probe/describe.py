@@ -78,7 +78,8 @@ def _chain(env: Any, names: set[str]) -> tuple[tuple[str, ...], int | None]:
 
 
 def _net(module: Any) -> Net:
-    layers = Counter(type(part).__name__ for part in module.modules() if not any(True for _ in part.children()))
+    kinds = [(part, type(part).__name__) for part in module.modules()]
+    layers = Counter(kind for part, kind in kinds if "Attention" in kind or not any(True for _ in part.children()))
     linear = [part for part in module.modules() if type(part).__name__ == "Linear"]
     parameters = list(module.parameters())
     return Net(
