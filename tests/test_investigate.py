@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hotlap.interventions.intervention import Intervention
+from hotlap.interventions.intervention import Intervention, together
 from hotlap.investigate import conduct, plan
 from hotlap.investigate.iterations import shortened
 from hotlap.record.hypothesis import Hypothesis
@@ -163,15 +163,18 @@ def test_a_finding_that_a_document_claims_too_is_one_hypothesis():
 def test_of_changes_to_one_field_the_fastest_is_accepted(tmp_path):
     variant = words.variant("petri --preset seed")
     run = conduct.begin(variant, "petri --preset seed", Settings(), tmp_path / "run")
-    settings = [("num_envs", 8, 1.5), ("num_envs", 64, 2.5), ("num_envs", 2, 1.2), ("turbo", True, 1.4)]
+    settings = [("num_envs", 8, 1.5), ("num_envs", 64, 2.5), ("num_envs", 2, 1.2), ("turbo", True, 1.4), ("num_envs", 128, 1.1)]
     hypotheses = [
-        Hypothesis(i, "claim", 1, None, None, Intervention(name, config={name: value}), measured=gain, accepted=True)
+        Hypothesis(
+            i, "claim", 1, None, None, Intervention(name, config={name: value}), measured=gain, accepted=True, alone=i < 4
+        )
         for i, (name, value, gain) in enumerate(settings)
     ]
     run.update(investigation=replace(run.header.investigation, hypotheses=tuple(hypotheses)))
     investigation = conduct.Investigation(run, variant, Settings())
     investigation._keep_fastest()
-    assert [h.accepted for h in investigation.state.hypotheses] == [False, True, False, True]
+    assert [h.accepted for h in investigation.state.hypotheses] == [False, True, False, True, True]
+    assert together(investigation.accepted).config == {"num_envs": 128, "turbo": True}  # the last one was tested on top
 
 
 def test_long_iterations_are_shortened_with_the_same_work_per_step():

@@ -218,10 +218,11 @@ class Investigation:
         return any(h.accepted for h in others) or bool(bounded)
 
     def _keep_fastest(self) -> None:
-        """Of accepted hypotheses that set the same field of a system's config, only the fastest stays accepted."""
+        """Of hypotheses that were tested alone and set the same field of a config, only the fastest stays accepted."""
         chosen: set[str] = set()
-        for hypothesis in sorted(self.state.hypotheses, key=lambda h: -(h.measured or 0)):
-            fields = set(hypothesis.intervention.config) if hypothesis.accepted and hypothesis.intervention else set()
+        alone = [h for h in self.state.hypotheses if h.alone and h.accepted]
+        for hypothesis in sorted(alone, key=lambda h: -(h.measured or 0)):
+            fields = set(hypothesis.intervention.config) if hypothesis.intervention else set()
             if fields & chosen:
                 self._settle(replace(hypothesis, accepted=False))
             else:
