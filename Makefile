@@ -27,7 +27,7 @@ test: setup
 
 # Against oracles: exhaustively, where `make test` takes a fixed sample.
 exact: setup
-	$(BIN)/python -m pytest -n auto -m exact
+	$(BIN)/python -m pytest -n auto -m exact --durations=10
 
 # Ten thousand damaged records, two hundred of them through the command line, and fifty kills of hotlap. Before a release.
 endurance: setup
@@ -40,12 +40,12 @@ truth: setup
 # The heavy frameworks live in an environment of their own: some of them pin the versions of what they share. importnb comes with
 # mettagrid, and its plugin does not work with this pytest.
 frameworks: .venv-frameworks/ready
-	.venv-frameworks/bin/python -m pytest -p no:importnb tests/frameworks
+	.venv-frameworks/bin/python -m pytest -n 2 -p no:importnb tests/frameworks
 
 .venv-frameworks/ready: pyproject.toml
 	test -x .venv-frameworks/bin/python || $(PYTHON) -m venv .venv-frameworks
 	.venv-frameworks/bin/python -c 'import torch' 2>/dev/null || .venv-frameworks/bin/pip install --quiet '$(TORCH)'
-	.venv-frameworks/bin/pip install --quiet --editable '.[sb3,torchrl,rllib,tianshou,skrl,wandb,mettagrid]' pettingzoo pytest
+	.venv-frameworks/bin/pip install --quiet --editable '.[sb3,torchrl,rllib,tianshou,skrl,wandb,mettagrid]' pettingzoo pytest pytest-xdist
 	touch $@
 
 bench: setup
