@@ -5,6 +5,9 @@ from hotlap.record.networks import NetComparison, SizeReading
 from hotlap.report.sections import Cells, Notes, Section, Table
 
 
+FASTER = 1.1  # as long as the smallest network: worth calling longer
+
+
 def headline(comparison: NetComparison) -> str:
     return f"networks, batch {comparison.batch}"
 
@@ -20,6 +23,8 @@ def _sentence(reading: SizeReading) -> str:
     )
     if reading.follows:
         return f"{what}: time follows size."
+    if reading.time > FASTER:
+        return f"{what}: time does not follow size, most of the smaller one's is overhead. Smaller is faster, but by less."
     return f"{what}: time does not follow size. It is overhead-bound; a smaller network would not be faster."
 
 
