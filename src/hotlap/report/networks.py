@@ -4,7 +4,6 @@ from hotlap.core import units
 from hotlap.record.networks import NetComparison, SizeReading
 from hotlap.report.sections import Cells, Notes, Section, Table
 
-
 FASTER = 1.1  # as long as the smallest network: worth calling longer
 
 
