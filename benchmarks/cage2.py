@@ -92,7 +92,10 @@ def main() -> None:
         if options["red"] != "mixed":
             results[f"cage2, {title}: kernel / CybORG"] = against_cyborg(result["seconds"]["kernel"], options["red"])
     presets = interleave({preset: training(preset) for preset in ("seed", "fast")}, TRAINING_ROUNDS)
-    results["cage2, PPO, sampling and learning: fast / seed"] = speedup(presets, "seed", "fast") | {"goal": GOAL}
+    results["cage2, PPO, sampling and learning: fast / seed"] = speedup(presets, "seed", "fast")
+    results["cage2, PPO, sampling and learning: fast / CybORG alone"] = against_cyborg(presets["fast"], "b_line") | {
+        "goal": GOAL
+    }
     sys.exit(0 if save("cage2", "python benchmarks/cage2.py", results) else 1)
 
 

@@ -4,7 +4,7 @@
 
 Every row is one `hotlap compare` of `mettagrid --preset seed` with and without the change: interleaved runs, in fresh
 processes, with a 95% interval. Only throughput: what a change does to learning per second is `mettagrid_learning.py --preset
-seed` with the same flags. A batch of 262,144 takes too long on two cores; it is 65,536, as the row says.
+seed` with the same settings, each as `--name value`. A batch of 262,144 takes too long on two cores; it is 65,536.
 """
 
 import argparse

@@ -134,7 +134,7 @@ def test_a_saved_policy_needs_52_bits_alone(trained):
             bits, reward, _, over, _ = env.step(action)
             total += reward
         assert env.steps == episode.length and total == episode.returns[0]
-    assert isinstance(action, int) and chosen <= set(range(145))
+    assert isinstance(action, int) and len(chosen) > 1
 
 
 def test_a_batch_of_simulators(trained):

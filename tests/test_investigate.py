@@ -179,13 +179,15 @@ def test_of_changes_to_one_field_the_fastest_is_accepted(tmp_path):
 
 def test_long_iterations_are_shortened_with_the_same_work_per_step():
     hearts, petri, snake = (words.variant(f"{name} --preset seed").target for name in ("hearts", "petri", "snake"))
-    assert shortened(hearts).config == {**hearts.config, "horizon": 256}  # 512 steps, 160 updates
-    assert shortened(petri).config["horizon"] == 512
-    assert shortened(snake) is snake
+    assert shortened(hearts, hearts).config == {**hearts.config, "horizon": 256}  # 512 steps, 160 updates
+    assert shortened(petri, petri).config["horizon"] == 512
+    assert shortened(snake, snake) is snake
     cage2 = words.variant("cage2 --preset seed-200").target  # one minibatch is all that was collected
-    assert shortened(cage2).config == {**cage2.config, "horizon": 11, "batch_size": 2_200}
+    assert shortened(cage2, cage2).config == {**cage2.config, "horizon": 10, "batch_size": 2_000}
+    more = replace(cage2, config={**cage2.config, "num_envs": 500})
+    assert shortened(more, cage2).config == {**more.config, "horizon": 10, "batch_size": 2_048}
     memory = replace(hearts, config={**hearts.config, "memory": "lstm"})
-    assert shortened(memory) is memory
+    assert shortened(memory, memory) is memory
 
 
 def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):

@@ -230,10 +230,14 @@ class MettaEngine(SerialEngine):
         self._lengths += 1
         ended = 0
         if arrays.truncated.any() or arrays.terminated.any():
-            for i, env in enumerate(self.envs):
-                if env.over:
-                    self._end(i, env, out)
-                    ended += self._agents
+            try:
+                for i, env in enumerate(self.envs):
+                    if env.over:
+                        self.at[0] = i
+                        self._end(i, env, out)
+                        ended += self._agents
+            except Exception as error:
+                self._fail(error)
         out.obs[:] = arrays.obs
         return ended
 

@@ -47,6 +47,9 @@ class Transport(Protocol):
     def worker_slot(self, asked: int, last: int) -> int:
         """Which of the worker's slots a step goes into, from the parent's and from the worker's last one."""
 
+    def restored(self, buffers: tuple[StepBuffers, ...]) -> None:
+        """A worker's environments were put elsewhere; the parent knows where, and has checked the next actions."""
+
     def send_actions(self, actions: NDArray[Any]) -> bytes: ...
 
     def receive_actions(self, message: bytes, actions: NDArray[Any]) -> None: ...
@@ -66,6 +69,9 @@ class SharedMemory:
 
     def worker_slot(self, asked: int, last: int) -> int:
         return asked
+
+    def restored(self, buffers: tuple[StepBuffers, ...]) -> None:
+        pass
 
     def send_actions(self, actions: NDArray[Any]) -> bytes:
         return b""
@@ -89,6 +95,10 @@ class Pipe:
 
     def worker_slot(self, asked: int, last: int) -> int:
         return 1 - last
+
+    def restored(self, buffers: tuple[StepBuffers, ...]) -> None:
+        for step in buffers:
+            step.mask[:] = True
 
     def send_actions(self, actions: NDArray[Any]) -> bytes:
         return pickle.dumps(actions, pickle.HIGHEST_PROTOCOL)

@@ -332,6 +332,7 @@ def _serve(connection: Connection, memory: int) -> None:
             _answer(connection, packed.getvalue())
         else:
             engine.load_state(*arguments)
+            transport.restored(own.buffers)
             _answer(connection, b"loaded")
 
 

@@ -170,7 +170,7 @@ class Investigation:
     def _variant(self, intervention: Intervention, name: str) -> Variant:
         """For measuring time: with shorter iterations, if it is a system whose are long."""
         whole = self._unshortened(intervention, name)
-        return replace(whole, target=shortened(whole.target))
+        return replace(whole, target=shortened(whole.target, self.variant.target))
 
     def _unshortened(self, intervention: Intervention, name: str) -> Variant:
         texts = self.run.path / "texts"
@@ -210,9 +210,18 @@ class Investigation:
         return any(h.accepted for h in self.state.hypotheses if h.profile == number)
 
     def _is_settled(self, hypothesis: Hypothesis) -> bool:
-        """Whether another experiment has already confirmed this cause."""
-        if hypothesis.is_knob:
+        """Whether another experiment has already confirmed this cause, or chosen a value for what this one sets.
+
+        The next profile shows what is left to gain with that value.
+        """
+        fields = set(hypothesis.intervention.config) if hypothesis.intervention else set()
+        chosen = {
+            name for h in self.state.hypotheses if h.alone and h.accepted and h.intervention for name in h.intervention.config
+        }
+        if hypothesis.is_knob or hypothesis.alone:
             return False
+        if fields & chosen:
+            return True
         others = [h for h in self.state.hypotheses if h.cause == hypothesis.cause and h.id != hypothesis.id]
         bounded = [h for h in others if h.verdict is Verdict.CONFIRMED and h.intervention and h.intervention.upper_bound]
         return any(h.accepted for h in others) or bool(bounded)

@@ -14,17 +14,19 @@ STEPS = 512  # per iteration, at least
 LARGE = 2_048  # transitions of a minibatch whose time follows its size
 
 
-def shortened(target: Target) -> Target:
-    """The same work per step, in iterations of fewer steps if they are long."""
-    if isinstance(target, Script) or "horizon" not in target.config:
+def shortened(target: Target, original: Target) -> Target:
+    """The same work per step, in iterations of fewer steps if they are long. `original` is what the target is a change of."""
+    if isinstance(target, Script) or isinstance(original, Script) or "horizon" not in target.config:
         return target
     config = target.config
     if config["memory"] != "none" or config["sequences"] or config["priority_alpha"]:
         return target
     num_envs, horizon, batch_size = config["num_envs"], config["horizon"], config["batch_size"]
-    whole = batch_size >= horizon * num_envs
-    enough = LARGE if whole else max(STEPS, UPDATES * batch_size // config["epochs"])
-    fewer = -(-enough // num_envs)
-    if fewer >= horizon:
-        return target
-    return replace(target, config={**config, "horizon": fewer, "batch_size": fewer * num_envs if whole else batch_size})
+    steps = original.config["horizon"] * original.config["num_envs"]
+    if original.config["batch_size"] >= steps > LARGE:  # by one factor, so that both have minibatches of one size
+        horizon = max(1, round(horizon * LARGE / steps))
+        batch_size = min(round(batch_size * LARGE / steps), horizon * num_envs)
+    else:
+        enough = max(STEPS, UPDATES * batch_size // config["epochs"])
+        horizon = min(horizon, -(-enough // num_envs))
+    return replace(target, config={**config, "horizon": horizon, "batch_size": batch_size})

@@ -126,8 +126,8 @@ def flags_of(sources: Sources, scratch: str) -> list[Knob]:
 
 def projected_now(hypothesis: Hypothesis, so_far: Sequence[Hypothesis]) -> Projection | None:
     """What was projected, with what was accepted since: what is left to save is a larger share of less time."""
-    if hypothesis.finding is None:
-        return None
+    if hypothesis.finding is None or hypothesis.alone:
+        return hypothesis.projected
     since = [h.measured for h in so_far if h.accepted and h.profile == hypothesis.profile and h.measured]
     shrunk = math.prod(since)
     projected = hypothesis.finding.projected

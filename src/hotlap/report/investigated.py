@@ -36,6 +36,7 @@ class HypothesisRow:
     reason: Reason | None
     detail: str | None
     accepted: bool
+    alone: bool  # measured against the original, rather than on top of what was accepted before
     experiment: str | None
 
 
@@ -114,6 +115,7 @@ def _row(h: Hypothesis) -> HypothesisRow:
         reason=h.reason,
         detail=h.detail,
         accepted=h.accepted,
+        alone=h.alone,
         experiment=h.experiment,
     )
 

@@ -75,9 +75,20 @@ def summary(report: InvestigationReport) -> list[str]:
 def _answer(report: InvestigationReport, confirmed: Sequence[HypothesisRow]) -> str:
     if confirmed:
         causes = list(dict.fromkeys(h.title for h in confirmed if h.title))
-        knobs = [f"{h.intervention} ({h.measured.ratio:.2f}x)" for h in confirmed if not h.title and h.measured]
-        because = f"It is slow because {'; because '.join(causes)}. " if causes else ""
-        return because + (f"Faster, each alone: {', '.join(knobs)}." if knobs else "")
+        alone, on_top = (
+            [
+                f"{h.intervention} ({h.measured.ratio:.2f}x)"
+                for h in confirmed
+                if not h.title and h.measured and h.alone is alone
+            ]
+            for alone in (True, False)
+        )
+        parts = [
+            f"It is slow because {'; because '.join(causes)}." if causes else "",
+            f"Faster, each alone: {', '.join(alone)}." if alone else "",
+            f"Faster, on top of what was accepted: {', '.join(on_top)}." if on_top else "",
+        ]
+        return " ".join(filter(None, parts))
     if any(h.verdict == PLANNED for h in report.hypotheses):
         return "The investigation is not finished: continue it with hotlap investigate --resume."
     if report.hypotheses:

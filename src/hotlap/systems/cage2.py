@@ -86,7 +86,7 @@ SYSTEM = RLSystem(
             "seed-200": Recipe(
                 SEED_200,
                 "the same with 200 processes and pickles through pipes",
-                claims=("transport=shared", "workers=2", "async_factor=4", "num_envs=500", "turbo=on"),
+                claims=("transport=shared", "workers=2", "async_factor=2", "num_envs=500", "turbo=on"),
             ),
         }
     },

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.errors import RecordError
+from hotlap.core.text import one_line
 from hotlap.envs.spec import EnvSpec
 from hotlap.record.run import find
 from hotlap.train import checkpoint
@@ -202,7 +203,10 @@ def load_teacher(config: PPOConfig, spec: EnvSpec, make: MakePolicy) -> Policy:
         raise RecordError(f"{found.path} cannot teach this policy: a teacher is trained with PPO, without normalize-obs")
     device = torch.device(config.device)
     teacher = make(replace(config, **values)).to(device)
-    teacher.load_state_dict(checkpoint.tensors_of(found.arrays, device, "net."))
+    try:
+        teacher.load_state_dict(checkpoint.tensors_of(found.arrays, device, "net."))
+    except RuntimeError as error:
+        raise RecordError(f"{found.path} cannot teach this policy: {one_line(str(error))}") from error
     return teacher.requires_grad_(False)
 
 

@@ -249,6 +249,10 @@ def validate_ppo(config: PPOConfig) -> None:
         )
     if config.normalize_return and config.gae_lambda < 1:
         raise ValueError(f"normalize-return needs whole returns: gae-lambda must be 1, not {config.gae_lambda}")
+    if config.normalize_return and config.bootstrap:
+        raise ValueError("normalize-return needs no-bootstrap: values are of normalized returns, rewards are not")
+    if config.teacher == "latest":
+        raise ValueError("teacher must be a run's folder or id: the latest run is another one on resume")
     if config.critic_hidden and (config.shared or config.memory != "none"):
         raise ValueError("critic-hidden does not work with shared or a memory: actor and critic then have one trunk")
     if config.critic_hidden and min(config.critic_hidden) < 1:

@@ -15,7 +15,7 @@ Choose = Callable[[NDArray[Any], dict[str, Any], NDArray[np.bool_] | None], NDAr
 
 @dataclass(frozen=True)
 class Played:
-    """Episodes of an evaluation; `played["return"]` is a column of numbers, one per row of the environments."""
+    """Episodes of an evaluation; `played["return"]` is a column of numbers, one per episode: of several agents, their mean."""
 
     columns: dict[str, NDArray[np.float64]]  # return, length and the game's own metrics
     episodes: tuple[Episode, ...]
@@ -42,9 +42,9 @@ class ActionLog:
 
 
 def play(env: Any, seed: int, choose: Choose, options: Mapping[str, Any] | None = None) -> Played:
-    """Play one episode in each row of `env`; per episode: return, length and the game's own metrics.
+    """Play one episode in each environment; per episode: return, length and the game's own metrics.
 
-    Each row counts once, so that long and short episodes weigh the same.
+    Each environment counts once, so that long and short episodes weigh the same.
     """
     options = dict(options) if options else None
     obs, info = env.reset(seed=seed, options=options)
@@ -62,7 +62,9 @@ def play(env: Any, seed: int, choose: Choose, options: Mapping[str, Any] | None 
             waiting &= ~first
             for name, values in info["final_info"].items():
                 result.setdefault(name, np.zeros(env.num_envs))[first] = values[first]
-    return Played(result, _episodes(result, taken, seed, env.env_spec.agents, options), {})
+    agents = env.env_spec.agents  # those of one environment are no independent samples
+    columns = {name: values.reshape(-1, agents).mean(1) for name, values in result.items()}
+    return Played(columns, _episodes(result, taken, seed, agents, options), {})
 
 
 def _episodes(
@@ -99,5 +101,5 @@ def by_case(play_case: Callable[[int, Mapping[str, Any]], Played], cases: Mappin
     """One evaluation of each case, given by the options of its resets, on seeds of its own."""
     parts: dict[str, Played] = {}
     for name, options in cases.items():
-        parts[name] = play_case(seed + sum(len(part["return"]) for part in parts.values()), options)
+        parts[name] = play_case(seed + sum(len(e.returns) for part in parts.values() for e in part.episodes), options)
     return replace(joined(list(parts.values())), cases={name: part["return"] for name, part in parts.items()})

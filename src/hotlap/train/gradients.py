@@ -80,7 +80,8 @@ class ByAutograd:
         with clock.stage(stages.BACKWARD):
             self._gradient.zero_()
             total.backward()  # type: ignore[no-untyped-call]
-        return Losses(*(part.detach() for part in losses)) if report else None
+        # A copy: with CUDA graphs the next minibatch writes to the same memory.
+        return Losses(*(part.detach().clone() for part in losses)) if report else None
 
     @contextmanager
     def training(self, seed: int) -> Iterator[None]:

@@ -135,7 +135,8 @@ def _lead(
                         evaluation = evaluate()
                 with clock.stage(stages.LOG):
                     shown = _scalars(metrics, state, evaluation)
-                    if state.iterations % options.monitor_every == 0 or evaluation is not None:
+                    rare = evaluation is not None or any(name.startswith("weights/") for name in metrics.scalars)
+                    if state.iterations % options.monitor_every == 0 or rare:
                         log(shown, state.env_steps)
                 due = options.checkpoint_is_due(state.iterations, time.monotonic() - saved)
                 stopped, due = parallel.any_of(stop.is_set(), due, device=share.device)

@@ -126,7 +126,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     """Collect and learn for one iteration."""
     metrics = Metrics()
     progress = min(1.0, state.env_steps / config.total_steps)  # for the schedules
-    with clock.stage(stages.COLLECT), finite.checked_steps(env, config.device, state.rollout.in_place):
+    with clock.stage(stages.COLLECT), finite.checked_steps(env, config.device, state.rollout.in_place and config.bootstrap):
         collect(state, config, env, clock, metrics)
     clock.count(ENV_STEPS, config.horizon * env.num_envs * parallel.world())
     with clock.stage(stages.ADVANTAGE):
