@@ -18,6 +18,7 @@ import hotlap
 from hotlap.core.errors import EnvFailed
 from hotlap.envs import layout
 from hotlap.envs.buffers import Arrays
+from hotlap.envs.layout import draw_legal
 from hotlap.envs.spec import EnvSpec
 from hotlap.envs.vector import make_gym
 
@@ -106,6 +107,26 @@ def test_a_reference_in_workers_equals_the_kernel_and_can_be_saved():
         envs[1].step(np.array([0, 0, 0, 0, 9, 0]))
     for env in envs:
         env.close()
+
+
+@pytest.mark.parametrize("transport", ["shared", "pipe"])
+def test_a_masked_game_in_workers_goes_on_where_it_was_saved(transport):
+    """Also if it was reset in between, as training does before it resumes: other actions were legal there."""
+    env = hotlap.make_vec("petri", 4, turbo=False, seed=1, workers=2, transport=transport)
+    rng = np.random.default_rng(0)
+    _, info = env.reset()
+    seen = []
+    for t in range(40):
+        if t == 20:
+            saved = env.state()
+        action = draw_legal(env.single_action_space, info["action_mask"], rng)
+        obs, _, _, _, info = env.step(action)
+        seen.append((action, obs.copy()))
+    env.reset()
+    env.load_state(saved)
+    for action, obs in seen[20:]:
+        np.testing.assert_array_equal(env.step(action)[0], obs)
+    env.close()
 
 
 def test_groups_step_apart():
