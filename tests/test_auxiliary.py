@@ -128,12 +128,8 @@ def test_a_policy_follows_its_teacher_less_and_less(teacher):
         divergences.append(ppo.iterate(state, config, env, StageClock()).scalars["train/kickstart"])
         assert state.rollout.teacher is not None
     assert divergences[-1] < 0.5 * divergences[0]
-    clock = StageClock()
-    with clock.iteration():
-        ppo.iterate(state, config, env, clock)
-    (sample,) = clock.take()
-    assert state.rollout.teacher is None and "update/loss" in sample.exclusive  # 640 steps are over
-    assert "update/loss/kickstart" not in sample.exclusive
+    ppo.iterate(state, config, env, StageClock())
+    assert state.rollout.teacher is None  # 640 steps are over: the teacher is no longer asked
 
 
 def test_a_teacher_must_fit(teacher, tmp_path):
