@@ -202,8 +202,8 @@ def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
 
 @pytest.mark.exact
 def test_interrupted_and_resumed(folder):
-    command = [sys.executable, "-c", "from hotlap.cli import main; main()", "investigate", "train.py", "--budget", "30s"]
-    process = subprocess.Popen(
+    command = [sys.executable, "-c", "from hotlap.cli import main; main()", "investigate", "train.py", "--budget", "5m"]
+    process = subprocess.Popen(  # a budget that a busy machine does not spend on the first profile
         [*command, "--seeds", "1", "--out", "study"], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     )
     for line in process.stderr:
@@ -215,7 +215,8 @@ def test_interrupted_and_resumed(folder):
     assert left_behind(folder) == []
     header = json.loads((folder / "study" / "run.json").read_text())
     assert header["status"] == "interrupted" and header["hypotheses"][0]["verdict"] is None
-    doc = json.loads(hotlap(folder, "investigate", "--resume", "study", "--json").stdout)
+    budget = f"{header['spent'] + 60:.0f}s"  # counted from the start
+    doc = json.loads(hotlap(folder, "investigate", "--resume", "study", "--budget", budget, "--json").stdout)
     assert doc["status"] == "done" and doc["hypotheses"][0]["verdict"] == "confirmed"
 
 
