@@ -1,14 +1,15 @@
 """Does the MettaGrid system's fast recipe solve the navigation task? Per seed: 50 greedy and 50 sampled episodes.
 
-    python benchmarks/mettagrid_learning.py [--seeds 3] [--threads 2] [--steps N] [--preset fast] [--flag value ...]
+    python benchmarks/mettagrid_learning.py [--seeds 3] [--threads 2] [--steps N] [--seconds S] [--preset fast] [--flag value]
 
 Goal: with the recurrent model, 90% of the reachable reward, which is every heart of the map, within 15 minutes of training on 2
 cores. Also keeps the learning curve and the shares of collecting and learning. Further flags change the recipe, as those of
-`hotlap train mettagrid` do: `--learning-rate 0.002`.
+`hotlap train mettagrid` do: `--learning-rate 0.002`. With `--seconds` all recipes train equally long: learning per second.
 """
 
 import argparse
 import json
+import math
 import sys
 import time
 from contextlib import closing
@@ -29,8 +30,8 @@ FOUND, SECONDS = 0.9, 15 * 60
 SHOWN_EVERY = 30.0  # seconds
 
 
-def train(config: Any) -> dict[str, Any]:
-    """Train once, and evaluate before and after."""
+def train(config: Any, limit: float) -> dict[str, Any]:
+    """Train once, at most for so many seconds, and evaluate before and after."""
     system = load("mettagrid")
     with closing(system.make_env(config)) as env, closing(system.make_env(config, ENVIRONMENTS)) as arena:
         state = system.start(config, env)
@@ -38,7 +39,7 @@ def train(config: Any) -> dict[str, Any]:
         clock, begin, shown = StageClock(), time.perf_counter(), 0.0
         curve: list[list[float | None]] = []
         times: dict[str, float] = {}
-        while state.env_steps < config.total_steps:
+        while state.env_steps < config.total_steps and time.perf_counter() - begin < limit:
             with clock.iteration():
                 metrics = system.trainer.iterate(state, config, env, clock)
             for sample in clock.take():
@@ -111,6 +112,7 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2, help="of torch")
     parser.add_argument("--steps", type=int, default=None, help="environment steps; those of the preset if not given")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="train no longer than that")
     parser.add_argument("--preset", default="fast")
     parser.add_argument("--name", default="mettagrid_learning", help="of the file of results")
     args, flags = parser.parse_known_args()
@@ -119,7 +121,7 @@ def main() -> int:
     command = " ".join(["python", "benchmarks/mettagrid_learning.py", *sys.argv[1:]])
     missed = 0
     for seed in range(args.first_seed, args.first_seed + args.seeds):
-        run = train(replace(config, seed=seed))
+        run = train(replace(config, seed=seed), args.seconds)
         good = goal_met(run)
         missed += not good
         rate = f"{run['steps_per_second']:,.0f} steps/s, collecting {share(run, 'collect'):.0%}"
@@ -128,7 +130,8 @@ def main() -> int:
         for name in ("before, sampled", "greedy", "sampled"):
             low, high = run[name]["found_ci95"]
             err.print(f"  {name}: {run[name]['found']:.1%} found ({low:.1%}-{high:.1%}), {run[name]['length']:.0f} steps")
-        keep(args.name, command, {f"seed {seed}": run}, indent=None)
+        title = " ".join([args.preset, *flags, *([f"{args.seconds:.0f} s"] if args.seconds < math.inf else []), f"seed {seed}"])
+        keep(args.name, command, {title: run}, indent=None)
     return 1 if missed else 0
 
 
