@@ -1,4 +1,4 @@
-"""What runs in a user's process needs nothing but Python 3.9: the probe, and what it imports of core and record."""
+"""What runs in a user's process needs nothing but Python 3.9: the child program, the probe, and what they import of hotlap."""
 
 import ast
 import json
@@ -12,6 +12,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
 PACKAGES = ("hotlap.core", "hotlap.record", "hotlap.probe")
+CHILD = ("bootstrap", "child", "blocks", "curve", "execute", "guard")  # of launch
 
 
 def file_of(module):
@@ -46,13 +47,15 @@ def imports(path):
 
 
 def portable_files():
-    """The probe's files, and all of hotlap that they import."""
-    files, pending = set(), list((SOURCE / "hotlap" / "probe").rglob("*.py"))
+    """The child's and the probe's files, and all of hotlap that they import."""
+    package = SOURCE / "hotlap"
+    files, pending = set(), [*(package / "probe").rglob("*.py"), package / "interventions" / "__init__.py"]
+    pending += [package / "launch" / f"{name}.py" for name in CHILD]
     while pending:
         path = pending.pop()
         if path not in files:
             files.add(path)
-            ours = [module for module in imports(path) if module == "hotlap" or module.startswith(PACKAGES)]
+            ours = [module for module in imports(path) if module.split(".")[0] == "hotlap"]
             pending += [file for module in ours if (file := file_of(module))]
     return sorted(files)
 
@@ -64,8 +67,9 @@ FILES = portable_files()
 def test_syntax_and_imports(path):
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
     annotated = [node for node in ast.walk(tree) if getattr(node, "annotation", None) or getattr(node, "returns", None)]
-    assert not annotated or "from __future__ import annotations" in path.read_text()
-    allowed = (*PACKAGES, "hotlap.interventions") if path.name == "sitecustomize.py" else PACKAGES
+    assert not annotated or path.name == "sitecustomize.py" or "from __future__ import annotations" in path.read_text()
+    is_probe = path.is_relative_to(SOURCE / "hotlap" / "probe") and path.name != "sitecustomize.py"
+    allowed = PACKAGES if is_probe else (*PACKAGES, "hotlap.interventions", "hotlap.launch", "hotlap.target")
     for module in imports(path):
         if module.split(".")[0] == "hotlap":
             assert module == "hotlap" or module.startswith(allowed), f"{module} is no part of what runs in a user's process"

@@ -18,6 +18,7 @@ from hotlap.probe.options import ProbeOptions
 from hotlap.probe.recorder import Recorder, install
 from hotlap.record import run as records
 from hotlap.record.header import Status
+from hotlap.record.machine import this_machine
 from hotlap.record.networks import NetComparison
 from hotlap.record.run import Run
 
@@ -59,7 +60,7 @@ def profile(name: str = "notebook", out: Path | str | None = None, warmup: int =
     """
     if EVENTS.active:
         raise UsageError("a profile is already being made in this process")
-    created = create_run(name, {"script": name}, Path(out) if out else None)
+    created = create_run(name, {"script": name}, this_machine(), Path(out) if out else None)
     run = ShownRun(created.path, created.header)
     install()
     recorder = Recorder(run.path.resolve(), ProbeOptions(iterations=math.inf, warmup=warmup, sampler=lines))

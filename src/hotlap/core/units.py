@@ -1,5 +1,7 @@
 """Numbers for people, and back."""
 
+from __future__ import annotations
+
 import re
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}

@@ -21,9 +21,9 @@ from hotlap.record import codec
 from hotlap.record.blocks import CONTROL, Block, BlockLine, Plan, read_blocks
 from hotlap.record.comparison import Comparison, ComparisonReport
 from hotlap.record.header import Setup, Status, Verb
-from hotlap.record.machine import this_machine
 from hotlap.record.networks import nets_of
 from hotlap.record.run import Run
+from hotlap.target.interpreter import machine_of
 from hotlap.target.target import Script, Variant
 
 SCHEMA = "hotlap.compare/2"
@@ -53,7 +53,8 @@ def run_interleaved(
         measured.append(replace(variants[0], name=CONTROL + variants[0].name))
     targets = list(dict.fromkeys(variant.target.name for variant in variants))
     config = {"plan": codec.to_json(plan), "variants": [variant.to_record() for variant in variants]}
-    run = Run.create(verb, " and ".join(targets), config, this_machine(), out, setup=setup_of(variants, scratch), **sections)
+    setup, machine = setup_of(variants, scratch), machine_of(variants)
+    run = Run.create(verb, " and ".join(targets), config, machine, out, setup=setup, **sections)
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         _measure(run, variants, measured, plan, on_progress, ScratchKind(scratch))

@@ -32,8 +32,8 @@ from hotlap.record.comparison import ComparisonReport
 from hotlap.record.header import Status, Verb
 from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
 from hotlap.record.investigation import Gain, InvestigationState, LearningCheck, LearningVerdict, Settings, Total
-from hotlap.record.machine import this_machine
 from hotlap.record.run import Run, load
+from hotlap.target.interpreter import machine_of
 from hotlap.target.target import System, Variant
 from hotlap.target.variant import with_intervention
 
@@ -344,8 +344,8 @@ def begin(variant: Variant, command: str, settings: Settings, out: Path | None =
     """The record of a new investigation. `command` is the target as the user named it, secrets masked."""
     state = InvestigationState(command=command, settings=settings)
     setup = compare.setup_of([variant], settings.scratch)
-    config = {"target": variant.to_record()}
-    return Run.create(Verb.INVESTIGATE, variant.target.name, config, this_machine(), out, setup=setup, investigation=state)
+    name, config, machine = variant.target.name, {"target": variant.to_record()}, machine_of([variant])
+    return Run.create(Verb.INVESTIGATE, name, config, machine, out, setup=setup, investigation=state)
 
 
 def investigate(

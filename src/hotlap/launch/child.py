@@ -1,4 +1,4 @@
-"""The one child program: `python -m hotlap.launch.child SPEC`. It runs a target in one of its modes (`spec.py`).
+"""The one child program, started by its path (`bootstrap.py`). It runs a target in one of its modes (`spec.py`).
 
 - profile: a script, measured window by window into a record;
 - blocks: a script or a system that works a block at a time, when it is told to (`blocks.py`);
@@ -107,7 +107,3 @@ def _demand(descriptor: int | None) -> int:
     if descriptor is None:
         raise ValueError("blocks need a pipe that says when to go")
     return descriptor
-
-
-if __name__ == "__main__":
-    main()

@@ -15,10 +15,10 @@ def execute(script: Script) -> tuple[int, str | None]:
     """The script's exit code, and its error if it raised one. `sys.argv` is the caller's business."""
     try:
         if script.module:
-            sys.path[0] = str(Path.cwd())
+            _put_first(str(Path.cwd()))
             runpy.run_module(script.path, run_name="__main__", alter_sys=True)
         else:
-            sys.path[0] = str(Path(script.path).resolve().parent)
+            _put_first(str(Path(script.path).resolve().parent))
             runpy.run_path(script.path, run_name="__main__")
     except StopProfiling:
         return 0, None
@@ -33,5 +33,18 @@ def execute(script: Script) -> tuple[int, str | None]:
         while frames and ("runpy" in (file := frames.tb_frame.f_code.co_filename) or file == __file__):
             frames = frames.tb_next
         traceback.print_exception(type(error), error, frames)
-        return 1, f"{type(error).__name__}: {error}"
+        return 1, f"{type(error).__name__}: {error}{_which_python(error)}"
     return 0, None
+
+
+def _put_first(folder: str) -> None:
+    """On the path, as Python does it: not with -P or PYTHONSAFEPATH, which Python 3.11 brought."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, folder)
+
+
+def _which_python(error: BaseException) -> str:
+    """A module that is missing may be installed in another environment."""
+    if not isinstance(error, ModuleNotFoundError):
+        return ""
+    return f" (Python {'.'.join(map(str, sys.version_info[:3]))} ran the script; --python PATH chooses another)"

@@ -1,7 +1,7 @@
 """The one way to start a target in a process of its own: pipes, signals, a scratch, and a supervisor that outlives hotlap
 just long enough to clean up.
 
-    hotlap --- supervisor --- [first process of a PID namespace] --- child: python -m hotlap.launch.child SPEC
+    hotlap --- supervisor --- [first process of a PID namespace] --- child: python bootstrap.py SPEC
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -55,7 +55,12 @@ class Start:
     log: Path | None = None  # gets all that the child prints
     stdout: Output = None  # without a log
     is_interactive: bool = False  # reads the terminal, and gets its Ctrl-C; else it has a session of its own
-    python: str = field(default=sys.executable)
+
+    @property
+    def python(self) -> str:
+        """The script's own Python; systems run in hotlap's."""
+        target = self.variant.target
+        return target.interpreter.path if isinstance(target, Script) and target.interpreter else sys.executable
 
     @property
     def scratch_kind(self) -> ScratchKind:
@@ -100,7 +105,7 @@ class Child:
         target = start.variant.target
         script = Path(target.path) if isinstance(target, Script) and not target.module else None
         order = Order(
-            command=(start.python, "-m", "hotlap.launch.child"),
+            command=(start.python, str(Path(__file__).with_name("bootstrap.py"))),
             spec=str((start.folder / f".spec-{secrets.token_hex(4)}.json").resolve()),
             spec_text=spec.to_json(),
             cwd=str(Path.cwd()),

@@ -15,12 +15,12 @@ from hotlap.launch.launcher import Child, Start
 from hotlap.launch.options import ProfileOptions
 from hotlap.launch.scratch import ScratchKind
 from hotlap.launch.spec import ProfileSettings
-from hotlap.probe.cost import event_cost
 from hotlap.probe.frameworks.plugins import plugin_variable
 from hotlap.record.header import Setup, Status, Verb
-from hotlap.record.machine import this_machine
+from hotlap.record.machine import Machine
 from hotlap.record.observed import Observed, read_outcome
 from hotlap.record.run import Run, load
+from hotlap.target.interpreter import machine_of
 from hotlap.target.target import Script, System, Variant
 
 _INTERRUPTED = (130, -signal.SIGINT)
@@ -55,7 +55,8 @@ def profile_script(
         raise TypeError("a system is profiled by launch/system.py")
     if not script.module and not Path(script.path).is_file():
         raise UsageError(f"no script {script.path!r}")
-    run = create_run(script.name, {"script": script.name, "arguments": masked(script.arguments)}, out, options.targets)
+    config = {"script": script.name, "arguments": masked(script.arguments)}
+    run = create_run(script.name, config, machine_of([variant]), out, options.targets)
     start = Start(
         variant=replace(variant, environment={**plugin_variable(), **variant.environment}),
         settings=ProfileSettings(str(run.path.resolve()), options.of_probe),
@@ -108,13 +109,13 @@ def _finish(run: Run, code: int, files: tuple[str, ...]) -> None:
     run.finish(Status(outcome.status), error=error, exit_code=outcome.exit_code, observed=observed)
 
 
-def create_run(name: str, config: dict[str, Any], out: Path | None, targets: Sequence[str] = ()) -> Run:
+def create_run(name: str, config: dict[str, Any], machine: Machine, out: Path | None, targets: Sequence[str] = ()) -> Run:
     """The record of something that hotlap did not write."""
     return Run.create(
         Verb.PROFILE,
         name,
         config,
-        this_machine(),
+        machine,
         out,
-        setup=Setup(gpu_timing="kernels of one window, by torch's profiler", stage_cost=event_cost(), targets=tuple(targets)),
+        setup=Setup(gpu_timing="kernels of one window, by torch's profiler", targets=tuple(targets)),
     )

@@ -13,7 +13,6 @@ import sys
 import sysconfig
 from array import array
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,10 +68,12 @@ class PythonState:
         return log.tobytes()
 
 
-def _load() -> Any:
-    """core.c as a module, or None."""
+def _load() -> tuple[Any, str]:
+    """core.c as a module; or None, and why not."""
     if os.environ.get("HOTLAP_CORE") == "python":
-        return None
+        return None, "HOTLAP_CORE=python asks for that"
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return None, "the ones in C need CPython and its global lock"
     source = Path(__file__).with_name("core.c")
     flags = [
         "-std=gnu11",
@@ -82,17 +83,21 @@ def _load() -> Any:
         "-pthread",
         *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []),
     ]
-    with suppress(KernelError, OSError, ImportError, RuntimeError):
+    include = sysconfig.get_path("include")
+    try:
         path = native.library("core", source.read_text(), *flags, sys.version, sysconfig.get_platform())
         if not path.exists():
             if (cc := native.compiler()) is None:
-                return None
-            native.build(path, "core.c", cc, [*flags, f"-I{sysconfig.get_path('include')}", str(source)])
+                return None, "there is no C compiler"
+            if not Path(include, "Python.h").exists():
+                return None, f"the headers of Python {sys.version_info[0]}.{sys.version_info[1]} are not installed"
+            native.build(path, "core.c", cc, [*flags, f"-I{include}", str(source)])
         loader = importlib.machinery.ExtensionFileLoader("hotlap_core", str(path))
         module = importlib.util.module_from_spec(importlib.util.spec_from_loader("hotlap_core", loader))  # type: ignore[arg-type]
         loader.exec_module(module)
-        return module
-    return None
+        return module, ""
+    except (KernelError, OSError, ImportError, RuntimeError):  # its message has paths of this machine
+        return None, "the ones in C could not be built or loaded"
 
 
 def _maker(name: str) -> Make:
@@ -115,7 +120,7 @@ def _instances(objects: list[Any], types: tuple[type, ...]) -> list[Any]:
     return [item for item, kind in zip(objects, map(id, map(type, objects))) if kind in ids]
 
 
-_native = _load()
+_native, WHY_PYTHON = _load()
 instances: Callable[[list[Any], tuple[type, ...]], list[Any]] = getattr(_native, "instances", _instances)
 ticker: Any = _native  # has the clock of the sampler, if it is there
 forward, step, region = map(_maker, ("forward", "step", "region"))

@@ -11,18 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hotlap.core import machine
+from hotlap.core import machine, units
 from hotlap.core.counts import CV2_THREADS, ENV_STEPS, FORWARDS, THREADS, UPDATES
 from hotlap.core.paths import STEP
 from hotlap.core.sample import MAX_EVENTS, Sample
 from hotlap.core.warmup import warmup_end
+from hotlap.probe import core
+from hotlap.probe.cost import event_cost
 from hotlap.probe.describe import describe, gemm_rate, sources
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.hooks import plain, table
 from hotlap.probe.hooks.patching import Finder
 from hotlap.probe.hooks.torch import watch_reads
-from hotlap.probe.notes import notes
+from hotlap.probe.notes import note, notes
 from hotlap.probe.options import ProbeOptions
 from hotlap.probe.sampler import Sampler
 from hotlap.probe.usage import Usage, threads
@@ -95,7 +97,13 @@ class Recorder:
         EVENTS.stop()
         self._usage.close()
         os.environ.pop(PROBE, None)
+        cost = event_cost()
+        if core.WHY_PYTHON:
+            note(
+                "hotlap", f"Hooks ran in Python ({core.WHY_PYTHON}), so an event cost {units.seconds(cost)}: see the overhead."
+            )
         seen = Observed(
+            event_cost=cost,
             usage=observed.Usage(machine.peak_rss(), self._gpu.busy if self._gpu else None),
             threads=threads(),
             types=_types(),

@@ -46,7 +46,7 @@ class Setup:
     """How a profile or a training run was measured."""
 
     gpu_timing: str | None = None
-    stage_cost: float | None = None  # seconds that entering a stage, or noting an event, costs here
+    stage_cost: float | None = None  # seconds that entering a stage costs here; of a script, `observed.event_cost`
     targets: tuple[str, ...] = ()  # limits such as "iteration_time<5s"
     env_only: bool = False
     layout: str | None = None  # of the environments: one process, or workers

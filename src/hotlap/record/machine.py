@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hotlap.core import machine
+from hotlap.core.words import Word
 from hotlap.record import codec
+
+
+class PythonChoice(Word):
+    """Why this Python ran a script."""
+
+    FLAG = "flag"  # --python
+    VIRTUAL_ENV = "virtual environment"  # the active one
+    CONDA = "conda environment"
+    PATH = "path"
+    OWN = "own"  # hotlap's: there is no other
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,9 @@ class Machine:
     memory_available: int = 0
     gpus: tuple[Gpu, ...] = ()
     system: str | None = None
-    python: str | None = None
+    python: str | None = None  # that ran a script, or hotlap's own
+    python_path: str | None = None  # of a script: from the working folder, from home (~), or its last parts
+    python_choice: PythonChoice | None = None
     compiler: str | None = None
     versions: dict[str, str | None] = field(default_factory=dict)
     commit: str | None = None  # of the working folder, with "+" if files differ from it

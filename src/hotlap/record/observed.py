@@ -108,6 +108,7 @@ class Observed:
     user_lines: tuple[HotLine, ...] = field(default=(), metadata=was("own_lines"))  # with the library code they call
     sampler_seconds: float = 0.0  # CPU time of the sampler itself
     sampler_period: float | None = None
+    event_cost: float | None = None  # seconds that noting an event costs in the script's own Python
     files_changed: tuple[str, ...] = ()  # existing files that the run overwrote or appended to
 
 

@@ -152,12 +152,14 @@ def _overhead(run: Run) -> Overhead:
 
 
 def _overhead_counted(run: Run) -> float | None:
-    samples, stage_cost = run.phase(lines.MEASURED, lines.TRAIN), run.header.setup.stage_cost
+    header = run.header
+    samples = run.phase(lines.MEASURED, lines.TRAIN)
+    stage_cost = header.setup.stage_cost if header.observed.event_cost is None else header.observed.event_cost
     wall = sum(sample.wall for sample in samples) * NANO
     if not wall or stage_cost is None:
         return None
     entered = sum(sum(sample.calls.values()) for sample in samples)
-    return float((entered * stage_cost + run.header.observed.sampler_seconds) / wall)
+    return float((entered * stage_cost + header.observed.sampler_seconds) / wall)
 
 
 def _bare_ratio(run: Run) -> BareRatio | None:

@@ -10,10 +10,17 @@ from typing import Any
 
 from hotlap.core import units
 from hotlap.core.text import printable
-from hotlap.record.machine import Machine
+from hotlap.record.machine import Machine, PythonChoice
 from hotlap.record.profile import GrowthCause, GrowthReason, GrowthRow
 from hotlap.record.run import Run
 
+PYTHON_CHOICES = {
+    PythonChoice.FLAG: "by --python",
+    PythonChoice.VIRTUAL_ENV: "the active virtual environment",
+    PythonChoice.CONDA: "the active conda environment",
+    PythonChoice.PATH: "on the PATH",
+    PythonChoice.OWN: "hotlap's own",
+}
 SCRATCH = {
     "auto": "in a scratch",
     "overlay": "in an overlay: what it wrote is gone",
@@ -111,8 +118,16 @@ def machine_rows(machine: Machine) -> list[Cells]:
     versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
     return [
         ("machine", f"{machine.cpu}, {machine.usable_cores:g} of {machine.cores} cores usable"),
-        ("software", f"Python {machine.python}, {versions}"),
+        ("software", f"Python {machine.python}{_which_python(machine)}, {versions}"),
     ]
+
+
+def _which_python(machine: Machine) -> str:
+    """Of a script: the path of the Python that ran it, and why it was that one."""
+    if not machine.python_path:
+        return ""
+    why = PYTHON_CHOICES.get(machine.python_choice) if machine.python_choice else None
+    return f" ({clean(machine.python_path)}{f', {why}' if why else ''})"
 
 
 def containment_rows(scratch: str | None, containment: str | None) -> list[Cells]:

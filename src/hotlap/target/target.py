@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from hotlap.core import secrets
+
+if TYPE_CHECKING:
+    from hotlap.target.interpreter import Interpreter
 
 # Variables of hotlap's own that hold paths of this machine.
 _HIDDEN = ("HOTLAP_INTERVENE", "HOTLAP_APPLIED", "HOTLAP_FRAMEWORKS")
@@ -23,6 +26,7 @@ class Script:
     path: str  # of the file; of `-m package.train`, the dotted name
     module: bool = False
     arguments: tuple[str, ...] = ()
+    interpreter: Interpreter | None = None  # that runs it; hotlap's own if not given
 
     @property
     def name(self) -> str:

@@ -49,6 +49,8 @@ class Compare:
     """Compare the bare environments of a system, with random actions."""
     anyway: Switch = False
     """Compare saved runs even if they come from different machines."""
+    python: str | None = None
+    """Which Python runs a script: a path. If not given, that of the active environment, or `python` on the PATH."""
     scratch: ScratchChoice = "auto"
     """Where a script runs: an overlay of your folders, or a copy of the project. What it writes goes away with it."""
     in_place: Switch = False

@@ -11,6 +11,7 @@ from hotlap.core.errors import UsageError
 from hotlap.record.blocks import Plan, Schedule
 from hotlap.record.header import Interleaved, Verb
 from hotlap.record.run import Run
+from hotlap.target.interpreter import with_interpreter
 from hotlap.target.target import Variant
 from hotlap.verbs.output import EXIT_CODES, bar, print_json
 
@@ -34,6 +35,8 @@ class Measured(Protocol):
     @property
     def seed(self) -> int: ...
     @property
+    def python(self) -> str | None: ...
+    @property
     def scratch(self) -> ScratchChoice: ...
     @property
     def in_place(self) -> bool: ...
@@ -51,6 +54,7 @@ def run_variants(
     precision = units.parse(args.precision, "share")
     if args.blocks < 2 or args.warmup < 0 or min(budget, block, precision) <= 0:
         raise UsageError("--blocks must be at least 2, --warmup at least 0, --budget, --block and --precision more than 0")
+    variants = [with_interpreter(variant, args.python) for variant in variants]
     schedule = Schedule(block, args.blocks, args.warmup, round=budget / 10, seed=args.seed)
     plan = Plan(budget, precision, control, schedule)
     with bar() as progress:

@@ -14,6 +14,7 @@ from hotlap.record.hypothesis import Hypothesis
 from hotlap.record.investigation import Settings
 from hotlap.record.run import Run, load, write_atomically
 from hotlap.target import words
+from hotlap.target.interpreter import machine_of, with_interpreter
 from hotlap.target.target import System, Variant
 from hotlap.verbs import flags
 from hotlap.verbs.interleaved import ScratchChoice, scratch_of
@@ -47,6 +48,8 @@ class Investigate:
     """Let --apply also write changes that can change what is learned."""
     seeds: int = 3
     """Seeds for the learning check."""
+    python: str | None = None
+    """Which Python runs a script: a path. If not given, that of the active environment, or `python` on the PATH."""
     scratch: ScratchChoice = "auto"
     """Where a script runs: an overlay of your folders, or a copy of the project. What it writes goes away with it."""
     in_place: Switch = False
@@ -92,7 +95,7 @@ def _begin(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
         raise UsageError("name what to investigate: hotlap investigate train.py")
     if args.seeds < 1:
         raise UsageError("--seeds must be more than 0")
-    variant = words.variant(command)
+    variant = with_interpreter(words.variant(command), args.python)
     for _, knob, values in map(knobs.parse, args.knob):
         for value in values if isinstance(variant.target, System) else ():
             words.setting(command, knob.flag, value)
@@ -116,8 +119,12 @@ def _resume(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
         raise UsageError(f"the record keeps no secrets: name the target once more, as in {saved}")
     if command and secrets.masked_command(command) != saved:
         raise UsageError(f"{args.resume} is an investigation of {saved}, not of {secrets.masked_command(command)}")
+    variant = with_interpreter(words.variant(command or saved), args.python)
+    now, before = machine_of([variant]), load(args.resume or "").header.machine
+    if before.python_path and (now.python, now.python_path) != (before.python, before.python_path):
+        raise UsageError(f"{args.resume} was begun with Python {before.python} ({before.python_path}): choose it with --python")
     run = conduct.reopen(args.resume or "", args.rerun, _seconds(args.budget) if args.budget else None)
-    return run, words.variant(command or saved), run.header.investigation.settings
+    return run, variant, run.header.investigation.settings
 
 
 def _seconds(text: str) -> float:

@@ -11,6 +11,7 @@ from hotlap.core.errors import UsageError
 from hotlap.launch.options import ProfileOptions
 from hotlap.record.limits import Limit
 from hotlap.record.run import Run
+from hotlap.target.interpreter import with_interpreter
 from hotlap.target.target import Script, Variant
 from hotlap.verbs import flags
 from hotlap.verbs.output import EXIT_CODES, Switch, bar, print_json
@@ -49,6 +50,8 @@ class Profile:
     """Time the bare environments with random actions, no learning."""
     target: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A limit such as "iteration_time<5s" or "memory<2GB"; a missed one makes the exit code 1. May be repeated."""
+    python: str | None = None
+    """Which Python runs a script: a path. If not given, that of the active environment, or `python` on the PATH."""
     lines: bool = True
     """Sample which lines take the time; --no-lines turns that off, for the lowest overhead."""
     ranges: Literal["nvtx"] | None = None
@@ -84,6 +87,8 @@ def profile(args: Any) -> int:
     from hotlap.launch.system import profile as run_profile
     from hotlap.systems import configs
 
+    if args.python is not None:
+        raise UsageError(f"--python: only for scripts; {args.what} is a system, which runs in hotlap's own Python")
     options = _options(args)
     with bar() as progress:
         task = progress.add_task(f"profile {args.what}", total=None)
@@ -109,7 +114,8 @@ def profile_script(argv: list[str]) -> int:
     if unused:
         raise UsageError(f"{', '.join(unused)}: only for systems, not for scripts")
     script = Script(args.what, module, tuple(script_arguments))
-    run, code = run_script(Variant(script.name, script), _options(args), args.out, quiet=args.json)
+    variant = with_interpreter(Variant(script.name, script), args.python)
+    run, code = run_script(variant, _options(args), args.out, quiet=args.json)
     missed = _show_profile(run, args)
     return code or missed
 

@@ -48,6 +48,8 @@ class Sweep:
     """Iterations (of a script, windows) to leave out in each process, once learning has begun."""
     env_only: Switch = False
     """Sweep the bare environments of a system, with random actions."""
+    python: str | None = None
+    """Which Python runs a script: a path. If not given, that of the active environment, or `python` on the PATH."""
     scratch: ScratchChoice = "auto"
     """Where a script runs: an overlay of your folders, or a copy of the project. What it writes goes away with it."""
     in_place: Switch = False

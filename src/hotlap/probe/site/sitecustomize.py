@@ -1,23 +1,24 @@
 """Python runs this when it starts, in every process that a profiled script starts: it may be a worker.
 
-A `sitecustomize` of the user's own, which this one hides, runs as it would have.
+A `sitecustomize` of the user's own, which this one hides, runs as it would have. hotlap itself need not be installed: it is
+loaded from where this file lies, and only in a Python that it supports.
 """
-
-from __future__ import annotations
 
 import os
 import sys
 
 
-def _run_the_hidden_one() -> None:
-    import importlib.machinery
-    import importlib.util
+def _load(name: str, folders: "list[str]") -> None:
+    """Import a module from these folders, whatever else the path has."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
 
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-    others = [folder for folder in sys.path if os.path.abspath(folder) != here]  # noqa: PTH100
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
+    spec = PathFinder.find_spec(name, folders)
     if spec and spec.loader:
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        module = module_from_spec(spec)
+        if name not in sys.modules:  # this file itself is there already, under the name of the one that it hides
+            sys.modules[name] = module
+        spec.loader.exec_module(module)
 
 
 def _command_line() -> str:
@@ -31,11 +32,14 @@ def _command_line() -> str:
         return ""
 
 
-_run_the_hidden_one()
+_here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+_load("sitecustomize", [folder for folder in sys.path if os.path.abspath(folder) != _here])  # noqa: PTH100
 _command = _command_line()
 _is_service = "resource_tracker" in _command or ("/ray/" in _command and "default_worker" not in _command)
-if ({"HOTLAP_PROBE", "HOTLAP_DELAY", "HOTLAP_INTERVENE"} & os.environ.keys()) and not _is_service:
+_is_asked = {"HOTLAP_PROBE", "HOTLAP_DELAY", "HOTLAP_INTERVENE"} & set(os.environ)
+if sys.version_info >= (3, 9) and _is_asked and not _is_service:
     try:
+        _load("hotlap", [os.path.abspath(os.path.join(_here, "..", "..", ".."))])  # noqa: PTH100, PTH118
         from hotlap.interventions import intervened
         from hotlap.probe.recorder import become_worker, install
 
@@ -43,5 +47,5 @@ if ({"HOTLAP_PROBE", "HOTLAP_DELAY", "HOTLAP_INTERVENE"} & os.environ.keys()) an
         _changes = intervened()  # kept: when it is collected, the changes are undone
         _changes.__enter__()
         become_worker()
-    except Exception:  # another Python, without hotlap: not our business
+    except Exception:  # the worker's own work matters more
         pass
