@@ -12,7 +12,7 @@ setup: .venv/ready
 	$(PYTHON) -c 'import sys; sys.exit("hotlap needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/pip install --quiet '$(TORCH)'
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install --quiet --editable '.[train,dev]'
 	touch $@
 
 demo: setup
@@ -45,7 +45,7 @@ frameworks: .venv-frameworks/ready
 .venv-frameworks/ready: pyproject.toml
 	test -x .venv-frameworks/bin/python || $(PYTHON) -m venv .venv-frameworks
 	.venv-frameworks/bin/python -c 'import torch' 2>/dev/null || .venv-frameworks/bin/pip install --quiet '$(TORCH)'
-	.venv-frameworks/bin/pip install --quiet --editable '.[sb3,torchrl,rllib,tianshou,skrl,wandb,mettagrid]' pettingzoo pytest pytest-xdist
+	.venv-frameworks/bin/pip install --quiet --editable '.[train,sb3,torchrl,rllib,tianshou,skrl,wandb,mettagrid]' pettingzoo pytest pytest-xdist
 	touch $@
 
 bench: setup
@@ -68,7 +68,7 @@ bench: setup
 
 # The scripts with a planted cause need TorchRL, pandas and OpenCV too. Takes about an hour.
 score: setup
-	$(BIN)/pip install --quiet --editable '.[dev,score]'
+	$(BIN)/pip install --quiet --editable '.[train,dev,score]'
 	$(BIN)/python benchmarks/planted/score.py
 
 lint: setup

@@ -50,7 +50,7 @@ def command(name: str, prefix: list[str], script: str, folder: Path, steps: int)
     path = str(SCRIPTS / script)
     if name.startswith("hotlap"):
         flags = [*prefix, "--seconds", "600", "--out", f"{tempfile.mkdtemp(dir=folder)}/run"]
-        return [str(BIN / "hotlap"), "profile", path, *flags, "--", str(steps)]
+        return [str(BIN / "hotlap"), "profile", path, "--python", sys.executable, *flags, "--", str(steps)]
     return [*prefix, path, "---", str(steps)] if name == "scalene" else [*prefix, path, str(steps)]
 
 

@@ -31,4 +31,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'hotlap' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    from hotlap.core.extras import missing_extra
+
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if (message := missing_extra(error)) is None:
+            raise
+        raise ImportError(f"hotlap.{name}: {message}") from error

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hotlap.core.errors import HotlapError, UsageError
+from hotlap.core.extras import missing_extra
 from hotlap.core.text import one_line, printable
 from hotlap.core.version import __version__
 from hotlap.systems.configs import nearest
@@ -41,6 +42,11 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except ModuleNotFoundError as error:
+        if (message := missing_extra(error)) is None:
+            raise
+        say(f"hotlap: {message}")
+        code = 2
     except (HotlapError, ValueError) as error:
         if os.environ.get("HOTLAP_DEBUG"):
             raise

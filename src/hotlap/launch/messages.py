@@ -54,7 +54,7 @@ class Failed:
     kind = "error"
 
 
-Message = Union[Ready, BlockDone, Progress, Failed]  # noqa: UP007 - Python 3.9 reads this file too
+Message = Union[Ready, BlockDone, Progress, Failed]
 _KINDS = {kind.kind: kind for kind in (Ready, BlockDone, Progress, Failed)}
 
 

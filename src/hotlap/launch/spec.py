@@ -62,7 +62,7 @@ class HelpSettings:
     mode = Mode.HELP
 
 
-Settings = Union[ProfileSettings, BlockSettings, CurveSettings, HelpSettings]  # noqa: UP007 - Python 3.9 reads this file too
+Settings = Union[ProfileSettings, BlockSettings, CurveSettings, HelpSettings]
 
 
 def _settings(mode: Mode, values: dict[str, Any]) -> Settings:

@@ -72,7 +72,7 @@ def _load() -> tuple[Any, str]:
     """core.c as a module; or None, and why not."""
     if os.environ.get("HOTLAP_CORE") == "python":
         return None, "HOTLAP_CORE=python asks for that"
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if sys.implementation.name != "cpython" or "t" in sys.abiflags:
         return None, "the ones in C need CPython and its global lock"
     source = Path(__file__).with_name("core.c")
     flags = [
@@ -83,12 +83,12 @@ def _load() -> tuple[Any, str]:
         "-pthread",
         *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []),
     ]
-    include = sysconfig.get_path("include")
     try:
         path = native.library("core", source.read_text(), *flags, sys.version, sysconfig.get_platform())
         if not path.exists():
             if (cc := native.compiler()) is None:
                 return None, "there is no C compiler"
+            include = sysconfig.get_path("include")
             if not Path(include, "Python.h").exists():
                 return None, f"the headers of Python {sys.version_info[0]}.{sys.version_info[1]} are not installed"
             native.build(path, "core.c", cc, [*flags, f"-I{include}", str(source)])

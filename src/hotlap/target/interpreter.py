@@ -111,11 +111,11 @@ def _demanded(python: str, choice: PythonChoice) -> Interpreter:
 
 def _words(choice: PythonChoice, python: str) -> str:
     words = {
-        PythonChoice.FLAG: f"--python {python}",
-        PythonChoice.VIRTUAL_ENV: f"the active virtual environment (VIRTUAL_ENV, {Path(python).parents[1]})",
-        PythonChoice.CONDA: f"the active conda environment (CONDA_PREFIX, {Path(python).parents[1]})",
+        PythonChoice.FLAG: "--python",
+        PythonChoice.VIRTUAL_ENV: "the active virtual environment (VIRTUAL_ENV),",
+        PythonChoice.CONDA: "the active conda environment (CONDA_PREFIX),",
     }
-    return words.get(choice, python)
+    return f"{words.get(choice, '')} {python}".strip()
 
 
 @cache

@@ -52,7 +52,7 @@ class System:
         return replace(self, config={**self.config, "seed": self.config["seed"] + offset})
 
 
-Target = Union[Script, System]  # noqa: UP007 - Python 3.9 reads this file too
+Target = Union[Script, System]
 
 
 @dataclass(frozen=True)

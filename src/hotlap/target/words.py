@@ -11,6 +11,7 @@ from typing import Any
 
 from hotlap.core import secrets
 from hotlap.core.errors import UsageError
+from hotlap.core.extras import demand_training
 from hotlap.record.run import RUNS
 from hotlap.target import parsing
 from hotlap.target.target import Script, System, Variant
@@ -55,6 +56,7 @@ def variant(text: str, name: str | None = None, extra: Sequence[str] = (), env_o
         return Variant(name or secrets.masked_command(shlex.join([target.name, *arguments])), target)
     from hotlap.systems import configs
 
+    demand_training(words[0])
     parsed = parsing.parse(parsing.with_config(_System, words), "compare", ["--target", *words])
     config = dataclasses.asdict(_settled(words[0], parsed.algo, configs.checked(parsed.config)))
     return Variant(name or text, System(words[0], parsed.algo, config, env_only))
