@@ -8,7 +8,7 @@ from hotlap.probe.framework import EnvironmentClass, Framework, VectorLayout
 
 FRAMEWORK = Framework(
     "stable-baselines3",
-    ("2.0", "3.0"),
+    ("1.8", "3.0"),
     regions={
         "stable_baselines3.common.buffers:BaseBuffer.add": STORE,
         "stable_baselines3.common.buffers:RolloutBuffer.compute_returns_and_advantage": stages.ADVANTAGE,

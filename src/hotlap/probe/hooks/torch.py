@@ -14,7 +14,7 @@ from hotlap.core.paths import BACKWARD as GRADIENTS
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.probe import core, delays
 from hotlap.probe.events import Events
-from hotlap.probe.hooks.patching import Patch, wrap
+from hotlap.probe.hooks.patching import Patch, wrap, wrap_family
 from hotlap.probe.kinds import BACKWARD, FORWARD
 
 
@@ -37,6 +37,11 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
     wrap(torch.Tensor, "backward", around_backward)
     wrap(torch.autograd, "backward", around_backward)
     wrap(torch.autograd, "grad", around_backward)
+    _patch_optimizers(events)
+    _patch_copies(torch, events)
+
+
+def _patch_optimizers(events: Events) -> None:
     open_steps: list[int] = []
 
     def step_begins(*_: Any) -> None:
@@ -45,20 +50,36 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
             events.inside, events.region = False, ""
         open_steps.append(events.begin(OPTIMIZE))
 
-    hooks = importlib.import_module("torch.optim.optimizer")
-    hooks.register_optimizer_step_pre_hook(step_begins)
-
     def step_ends(*_: Any) -> None:
         delays.spin(OPTIMIZE)
         events.optimizer_ended(open_steps.pop() if open_steps else 0)
 
-    hooks.register_optimizer_step_post_hook(step_ends)
-    _patch_copies(torch, events)
+    def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
+        def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            step_begins()
+            result = original(optimizer, *args, **kwargs)
+            step_ends()
+            return result
+
+        return step
+
+    hooks = importlib.import_module("torch.optim.optimizer")
+    if hasattr(hooks, "register_optimizer_step_post_hook"):
+        hooks.register_optimizer_step_pre_hook(step_begins)
+        hooks.register_optimizer_step_post_hook(step_ends)
+    else:  # torch 1
+        wrap_family(hooks.Optimizer, {"step": around_step}, abstract=(hooks.Optimizer,))
+
+
+def _compiling(torch: ModuleType) -> Callable[[], bool]:
+    """Whether torch traces a function now. Before 2.1 it does not say."""
+    compiler = getattr(torch, "compiler", None)
+    return getattr(compiler, "is_compiling", None) or (lambda: False)
 
 
 def _patch_modules(torch: ModuleType, events: Events) -> None:
     """Forward passes: `Module.__call__`, and functions that torch compiled, in which no module is called any more."""
-    is_grad_enabled, now = torch.is_grad_enabled, events.now
+    is_grad_enabled, is_compiling, now = torch.is_grad_enabled, _compiling(torch), events.now
     Module = torch.nn.Module
 
     def rows(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
@@ -103,7 +124,7 @@ def _patch_modules(torch: ModuleType, events: Events) -> None:
                 return compiled
 
             def run(*args: Any, **kwargs: Any) -> Any:
-                if not events.inside and not torch.compiler.is_compiling():
+                if not events.inside and not is_compiling():
                     events.forward(rows(args, kwargs), is_grad_enabled())
                 return compiled(*args, **kwargs)
 
@@ -112,7 +133,8 @@ def _patch_modules(torch: ModuleType, events: Events) -> None:
         return call
 
     wrap(Module, "__call__", around_forward)
-    wrap(torch, "compile", around_compile)
+    if hasattr(torch, "compile"):  # since torch 2
+        wrap(torch, "compile", around_compile)
 
 
 _READS: dict[str, Any] = {}  # methods of tensors that read their numbers
@@ -136,7 +158,7 @@ def _patch_copies(torch: ModuleType, events: Events) -> None:
     Without a GPU there are no copies, and counting can wait for the window that is traced: see `watch_reads`.
     """
     gpu = torch.version.cuda is not None or getattr(torch.version, "hip", None) is not None
-    Tensor = torch.Tensor
+    Tensor, is_compiling = torch.Tensor, _compiling(torch)
 
     def moved(result: Any, source: Any, begin: int) -> None:
         if not isinstance(result, Tensor):
@@ -162,7 +184,7 @@ def _patch_copies(torch: ModuleType, events: Events) -> None:
         original = getattr(owner, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if not events.active or torch.compiler.is_compiling():
+            if not events.active or is_compiling():
                 return original(*args, **kwargs)
             begin = events.now()
             result = original(*args, **kwargs)
