@@ -5,12 +5,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
+from hotlap import notebook
 from hotlap.core import units
 from hotlap.core.errors import RecordError, UsageError
+from hotlap.probe.sampler import shorten
 from hotlap.record import codec
 from hotlap.record.header import Setup, Status, Verb
 from hotlap.record.limits import Limit
@@ -157,6 +160,24 @@ def test_a_run_is_shown(run, capsys):
     show_run(run, only=("Throughput",))
     shown = capsys.readouterr().out
     assert "Throughput" in shown and "Where the time went" not in shown
+
+
+def test_a_notebook_shows_the_stages_in_few_characters(run):
+    shown = notebook.load(run.path)
+    page = shown._repr_html_()
+    assert "backward" in page and "25.0%" in page and "profile snake" in page and "too few" not in page
+    assert len(page) < 6_000 and len(repr(shown)) < 200
+    assert "<script" not in page
+
+
+def test_a_cell_has_its_number(monkeypatch):
+    """As IPython of today says it, and as the names of files had it before."""
+    new, old = "/tmp/ipykernel_12/345.py", "<ipython-input-7-0ad6>"
+    shell = SimpleNamespace(compile=SimpleNamespace(_filename_map={new: 3}))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert [shorten(new), shorten(old), shorten("/tmp/ipykernel_12/6.py")] == ["In[3]", "In[7]", "6.py"]
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert shorten(old) == "In[7]"
 
 
 def test_markdown(run):

@@ -35,6 +35,16 @@ class ShownRun(Run):
 
         show_run(records.load(self.path), breakdown)
 
+    def __repr__(self) -> str:
+        return f"<hotlap {self.header.verb} of {self.header.target}: {self.header.status}, {self.path}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: the stages, not the record."""
+        from hotlap.report import cell
+        from hotlap.report.show import noun_of, report_of
+
+        return cell.render(report_of(noun_of(records.load(self.path))))
+
 
 class ShownNets(NetComparison):
     """Networks side by side, that can be printed."""

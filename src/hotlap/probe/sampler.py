@@ -45,6 +45,7 @@ FUTEX = "202"  # the system call behind locks, Python's own among them
 CALLS = ("CALL", "PRECALL", "BINARY_MATRIX_MULTIPLY", "INPLACE_MATRIX_MULTIPLY")  # how instructions begin that call native code
 PYTHON_GIVES_WAY = ("RESUME", "JUMP", "POP_JUMP")  # how others begin at which Python handles signals and changes threads
 _PACKAGE = Path(__file__).parents[1]
+_INSTALLED = tuple(os.path.join(sys.prefix, name, "") for name in ("bin", "lib", "lib64"))  # noqa: PTH118 - not all of /usr
 _HIDDEN = (str(_PACKAGE / "probe"), str(_PACKAGE / "launch"), "<frozen runpy>")  # frames of hotlap say nothing about the script
 
 
@@ -238,7 +239,7 @@ def _hot_line(
 
 def is_users(file: str) -> bool:
     """Whether this is user code: no installed package, no part of Python, nothing of hotlap's."""
-    others = ("<", sysconfig.get_path("stdlib") + os.sep, sys.prefix + os.sep, str(_PACKAGE) + os.sep)
+    others = ("<", sysconfig.get_path("stdlib") + os.sep, *_INSTALLED, str(_PACKAGE) + os.sep)
     return not file.startswith(others) and "-packages" not in file
 
 
@@ -329,9 +330,23 @@ def _is_asleep(system_call: Path) -> bool:
 
 def shorten(file: str) -> str:
     """A path for people: below the working folder, or below where it was imported from."""
+    if cell := _cell(file):
+        return cell
     folders = [Path.cwd(), *(Path(folder) for folder in sys.path if folder)]
     path = Path(file)
     for root in sorted(folders, key=lambda root: -len(root.parts)):
         if path.is_relative_to(root):
             return path.relative_to(root).as_posix()
     return path.name
+
+
+def _cell(file: str) -> str | None:
+    """A notebook's cell, as it is numbered there: IPython compiles it under the name of a file that does not exist."""
+    if "ipython-input-" not in file and "ipykernel_" not in file:
+        return None
+    try:
+        shell = sys.modules["IPython"].get_ipython()  # type: ignore[attr-defined]
+        return f"In[{shell.compile._filename_map[file]}]"
+    except (KeyError, AttributeError):  # an old IPython: the name has the number
+        number = file.partition("ipython-input-")[2].partition("-")[0]
+        return f"In[{number}]" if number.isdecimal() else None
