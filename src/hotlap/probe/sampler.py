@@ -345,7 +345,7 @@ def _cell(file: str) -> str | None:
     if "ipython-input-" not in file and "ipykernel_" not in file:
         return None
     try:
-        shell = sys.modules["IPython"].get_ipython()  # type: ignore[attr-defined]
+        shell = sys.modules["IPython"].get_ipython()
         return f"In[{shell.compile._filename_map[file]}]"
     except (KeyError, AttributeError):  # an old IPython: the name has the number
         number = file.partition("ipython-input-")[2].partition("-")[0]
