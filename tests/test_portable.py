@@ -99,7 +99,8 @@ import json, sys, time, traceback
 from pathlib import Path
 from hotlap.probe import core
 from hotlap.probe.options import ProbeOptions
-from hotlap.probe.recorder import Recorder, StopProfiling, install
+from hotlap.probe.recorder import Recorder, install
+from hotlap.probe.stopping import StopProfiling
 from hotlap.record.observed import Outcome, write_outcome
 
 install()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotlap.core.errors import UsageError
-from hotlap.launch.profile import create_run
+from hotlap.launch.profile import create_run, with_learners
 from hotlap.probe.events import EVENTS
 from hotlap.probe.options import ProbeOptions
 from hotlap.probe.recorder import Recorder, install
@@ -85,7 +85,7 @@ def profile(name: str = "notebook", out: Path | str | None = None, warmup: int =
         status, error = Status.FAILED, f"{type(problem).__name__}: {problem}"
         raise
     finally:
-        run.finish(status, error=error, observed=recorder.end())
+        run.finish(status, error=error, **with_learners(run.path, recorder.end()))
 
 
 def compare_nets(

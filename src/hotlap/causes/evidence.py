@@ -49,7 +49,9 @@ class Evidence:
         self.config = run.header.config
         self.is_system = not run.header.is_script
         self.samples: list[Sample] = run.steady()[1]
-        self.wall = sum(sample.wall for sample in self.samples) * 1e-9
+        found = self.profile.learners
+        learners = len(found.each) / found.world_size if found else 1.0  # that update on their own, at the same time
+        self.wall = sum(sample.wall for sample in self.samples) * 1e-9 * learners  # seconds of all of them
 
     # -- stages and counters --
 

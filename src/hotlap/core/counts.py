@@ -15,6 +15,7 @@ SLEPT = "slept_seconds"  # in `time.sleep`, by the stage that was open
 # Of the whole window.
 STEP_MEDIAN, STEP_P99 = "step_median", "step_p99"  # seconds that one call of `step` takes
 IPC_MESSAGES, IPC_BYTES = "ipc_messages", "ipc_bytes"  # sent to other processes
+GATHERED_STEPS = "gathered_steps"  # of the env steps, those that other processes made, and counted too
 DELAYS = "delays"  # injected by `hotlap sweep --delay`
 THREADS, CV2_THREADS = "threads", "cv2_threads"  # of a worker process
 
@@ -22,4 +23,5 @@ THREADS, CV2_THREADS = "threads", "cv2_threads"  # of a worker process
 CPU, SWITCHES, FORCED_SWITCHES = "cpu_seconds", "switches", "switches_forced"
 FAULTS, DISK_FAULTS = "page_faults", "page_faults_disk"
 THROTTLED, GC_RUNS, GC_SECONDS, COMPILED_GRAPHS = "throttled_seconds", "gc_runs", "gc_seconds", "compiled_graphs"
+SCRIPT_CPU = "script_cpu_seconds"  # of the script's own process, seen from one that learns
 SPILLED_BYTES = "spilled_bytes"  # that Ray's object store wrote to disk, on the machine of the driver

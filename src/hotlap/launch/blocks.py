@@ -17,7 +17,8 @@ from hotlap.launch.messages import BlockDone, Message, Ready, Sender, keep_from_
 from hotlap.probe import delays
 from hotlap.probe.events import EVENTS, WINDOW
 from hotlap.probe.hooks.logging import watched_output
-from hotlap.probe.recorder import StopProfiling, install, see_workers
+from hotlap.probe.recorder import install, see_workers
+from hotlap.probe.stopping import StopProfiling
 from hotlap.record.blocks import Block
 from hotlap.target.target import Script, System
 

@@ -88,6 +88,7 @@ def _profile(script: Script, settings: ProfileSettings) -> tuple[int, str | None
     from hotlap.probe.events import EVENTS
     from hotlap.probe.hooks.logging import watched_output
     from hotlap.probe.recorder import Recorder, install
+    from hotlap.probe.stopping import wait_for_threads
     from hotlap.record.observed import Observed, Outcome, write_outcome
 
     process, folder = os.getpid(), Path(settings.run)
@@ -100,6 +101,8 @@ def _profile(script: Script, settings: ProfileSettings) -> tuple[int, str | None
     if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
         status = "failed" if error else "interrupted" if code == 130 else "done"
         write_outcome(folder, Outcome(status, code, error, observed))
+        if recorder.was_told_to_stop:
+            wait_for_threads(code)
     return code, None
 
 

@@ -19,8 +19,9 @@ from hotlap.probe.frameworks import frameworks
 from hotlap.probe.hooks import plain
 from hotlap.probe.hooks.environments import is_evaluation
 from hotlap.probe.hooks.patching import Around, Finder, Patch, wrap, wrap_family
-from hotlap.probe.recorder import StopProfiling, see_workers
+from hotlap.probe.recorder import see_workers
 from hotlap.probe.results import TUPLES, StepReader
+from hotlap.probe.stopping import StopProfiling
 from hotlap.target.target import Script, System
 
 

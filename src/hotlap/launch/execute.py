@@ -7,7 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from hotlap.probe.recorder import StopProfiling
+from hotlap.probe.stopping import StopProfiling
 from hotlap.target.target import Script
 
 

@@ -17,6 +17,7 @@ from hotlap.launch.scratch import ScratchKind
 from hotlap.launch.spec import ProfileSettings
 from hotlap.probe.frameworks.plugins import plugin_variable
 from hotlap.record.header import Setup, Status, Verb
+from hotlap.record.learners import adopt_learners
 from hotlap.record.machine import Machine
 from hotlap.record.observed import Observed, read_outcome
 from hotlap.record.run import Run, load
@@ -74,9 +75,8 @@ def profile_script(
     except TargetFailed as failure:
         run.finish(Status.FAILED, error=str(failure))
         return run, 1
-    run = load(run.path)
-    _finish(run, code, changes.files_changed(before, folders))
-    return run, 1 if code < 0 else code  # a signal's number is no exit code
+    _finish(load(run.path), code, changes.files_changed(before, folders))
+    return load(run.path), 1 if code < 0 else code  # a signal's number is no exit code
 
 
 def _run(start: Start) -> int:
@@ -99,14 +99,21 @@ def _finish(run: Run, code: int, files: tuple[str, ...]) -> None:
     outcome = read_outcome(run.path)
     if outcome is None:
         status = Status.INTERRUPTED if code in _INTERRUPTED else Status.FAILED
-        run.finish(status, error=f"the script ended with exit code {code}", observed=Observed(files_changed=files))
+        ended = f"the script ended with exit code {code}"
+        run.finish(status, error=ended, **with_learners(run.path, Observed(files_changed=files)))
         return
     observed, error = replace(outcome.observed, files_changed=files), outcome.error
     if code != outcome.exit_code & 0xFF:  # an exit handler, or a library that crashes when Python shuts down
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         error = error or f"the script was through (exit code {outcome.exit_code}), then its process {how}"
         print(f"hotlap: {error}; what was measured is whole", file=sys.stderr)
-    run.finish(Status(outcome.status), error=error, exit_code=outcome.exit_code, observed=observed)
+    run.finish(Status(outcome.status), error=error, exit_code=outcome.exit_code, **with_learners(run.path, observed))
+
+
+def with_learners(folder: Path, observed: Observed) -> dict[str, Any]:
+    """What was observed, in the process that learns if it is another; as sections of the header."""
+    adopted = adopt_learners(folder, observed)
+    return {"observed": observed} if adopted is None else {"observed": adopted.observed, "learners": adopted.learners}
 
 
 def create_run(name: str, config: dict[str, Any], machine: Machine, out: Path | None, targets: Sequence[str] = ()) -> Run:

@@ -40,7 +40,7 @@ static int PyModule_AddObjectRef(PyObject *module, const char *name, PyObject *v
 
 typedef struct {
     PyObject_HEAD
-    char active, inside, paused, updated, counting, types_wanted, touched;
+    char active, inside, paused, updated, counting, types_wanted, touched, threaded;
     unsigned long thread;
     long long due, late, env_steps, syncs;
     PyObject *region;
@@ -126,6 +126,7 @@ static PyMemberDef State_members[] = {
     {"counting", T_BOOL, offsetof(State, counting)},
     {"types_wanted", T_BOOL, offsetof(State, types_wanted)},
     {"touched", T_BOOL, offsetof(State, touched)},
+    {"threaded", T_BOOL, offsetof(State, threaded)},
     {"thread", T_ULONG, offsetof(State, thread)},
     {"due", T_LONGLONG, offsetof(State, due)},
     {"late", T_LONGLONG, offsetof(State, late)},
@@ -216,7 +217,8 @@ static PyObject *call_module(Hook *h, PyObject *const *args, size_t nargsf, PyOb
 static PyObject *forward(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     State *s = h->state;
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
-    if (s->inside && count) return call_module(h, args, nargsf, kwnames);
+    if (s->inside && count && !(s->threaded && s->thread != PyThread_get_thread_ident()))
+        return call_module(h, args, nargsf, kwnames);
     if (!count || s->types_wanted || kwnames || s->thread != PyThread_get_thread_ident())
         return PyObject_Vectorcall(h->slow, args, nargsf, kwnames);
     if (flush_syncs(s, Py_False)) return NULL;
@@ -293,8 +295,8 @@ static PyObject *step(Hook *h, PyObject *const *args, size_t nargsf, PyObject *k
     State *s = h->state;
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
     int only_counted = s->paused && PyUnicode_GET_LENGTH(s->region) == 0;
-    if ((s->inside && !only_counted) || !count || s->thread != PyThread_get_thread_ident())
-        return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
+    if (s->thread != PyThread_get_thread_ident()) return PyObject_Vectorcall(h->slow, args, nargsf, kwnames);
+    if ((s->inside && !only_counted) || !count) return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
     int64_t begin = now();
     if (s->types_wanted || kwnames || (s->updated && begin >= s->due) || (!s->paused && begin >= s->late))
         return PyObject_Vectorcall(h->slow, args, nargsf, kwnames);

@@ -38,6 +38,7 @@ class PythonState:
         "region",
         "syncs",
         "thread",
+        "threaded",
         "touched",
         "types_wanted",
         "updated",
@@ -53,12 +54,14 @@ class PythonState:
     region: str  # the stage that is open, as a whole
     syncs: int  # synchronising calls since the last event
     thread: int
+    threaded: bool  # whether other threads were seen at work; only then hooks look which thread calls them
     touched: bool  # whether an environment stepped in this window
     types_wanted: bool  # whether hooks should note the types of the data they see, once per window
     updated: bool  # whether something was learned since the last step
 
     def __init__(self) -> None:
         self.log = array("q")
+        self.threaded = False
 
     def emit(self, kind: int, begin: int, end: int, first: int = 0, second: int = 0) -> None:
         self.log.extend((kind, begin, end, first, second))

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 from threading import get_ident
 
 from hotlap.core.counts import ENV_STEPS
+from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.core.paths import RESET, STEP
 from hotlap.core.sample import Sample
 from hotlap.probe.core import State
@@ -43,6 +44,7 @@ from hotlap.probe.kinds import (
     number_of,
 )
 from hotlap.probe.pending import Moment
+from hotlap.probe.threads import OtherThreads, Tally
 from hotlap.probe.timeline import Timeline
 
 WINDOW = 0.25  # seconds: shorter iterations are joined to windows of this length; of twice that where nothing is learned
@@ -50,7 +52,7 @@ LONGEST = 30.0  # seconds: a window ends at the next step whatever happens
 
 
 class Events(State):
-    """The events of the thread that started it.
+    """The events of one thread: the one that started it, until another learns while it does not (`learns_elsewhere`).
 
     `inside` is true while something open claims all that happens (an environment's step, a forward pass), and while nothing
     is measured at all: hooks check it first, and then do nothing.
@@ -60,6 +62,7 @@ class Events(State):
         "_carved",
         "_learned",
         "_on_pause_end",
+        "_on_rest",
         "_on_window",
         "_pause_for",
         "_paused_since",
@@ -70,6 +73,7 @@ class Events(State):
         "moments",
         "now",
         "origin",
+        "others",
         "timeline",
         "types",
         "window",
@@ -85,10 +89,19 @@ class Events(State):
         self.inside, self.active = True, False
 
     def start(
-        self, on_window: Callable[[Sample], None], origin: int | None = None, worker: bool = False, window: float = WINDOW
+        self,
+        on_window: Callable[[Sample], None],
+        origin: int | None = None,
+        worker: bool = False,
+        window: float = WINDOW,
+        on_rest: Callable[[Sample], None] | None = None,
     ) -> None:
-        """Begin to measure the calling thread. `origin` is when the run began; a worker's windows end by time alone."""
+        """Begin to measure the calling thread. `origin` is when the run began; a worker's windows end by time alone.
+
+        `on_rest` gets what other threads counted after the last event of the measured one.
+        """
         self.window = window
+        self._on_rest = on_rest or on_window
         self._begin(on_window, self.now() if origin is None else origin, worker)
         self.inside, self.active = False, True
 
@@ -114,8 +127,14 @@ class Events(State):
         self._pause_for = 0.0
         self._paused_since = 0
         self.paused = False
+        self.threaded = False  # whether other threads were seen at work
+        self.others = OtherThreads(self.now)
         self.timeline = Timeline(origin)
         self._open_window()
+
+    def hand_over(self, on_window: Callable[[Sample], None]) -> None:
+        """A worker learns: its windows are those of a script from now on, and somebody else writes them."""
+        self._on_window, self._worker = on_window, False
 
     def stop(self) -> None:
         """End the last window at the last event: what comes after it, waiting for workers to end included, is not training."""
@@ -126,7 +145,17 @@ class Events(State):
             log = self.events()
             while log and not _is_training(log[-1]):
                 log.pop()
+            since = self.now() if log else self.timeline.opened
             self._close_window(None, log)
+            if self.threaded:
+                self._report_rest(since)
+
+    def _report_rest(self, since: int) -> None:
+        """What other threads did after the last event is counted, too."""
+        counts, _ = self._take_counts()
+        now = self.now()
+        if counts and now > since:
+            self._report(self._on_rest, self.timeline.count_only([], since, now, counts))
 
     def trace(self) -> None:
         """Keep every span of the window that has just begun."""
@@ -188,6 +217,14 @@ class Events(State):
         """A framework's adapter knows that `collect` or `update` begins here: what no event claims is the phase's."""
         self.at_once(PHASE, number_of(path))
 
+    def waited(self, since: int) -> None:
+        """Nobody has asked anything of this process since then. A window may end here."""
+        if since and not self.inside and get_ident() == self.thread:
+            now = self.now()
+            self.emit(WAITED, since, now)
+            if self.updated or now >= self.late:
+                self.transition()
+
     def optimizer_ended(self, begin: int) -> None:
         if begin:
             self.end(OPTIMIZER, begin)
@@ -197,6 +234,33 @@ class Events(State):
         elif self.paused and not self.region and get_ident() == self.thread:
             self.emit(OPTIMIZER, 0, 0)
             self.updated = True
+
+    def learns_elsewhere(self) -> bool:
+        """Another thread than the measured one is about to make an optimizer step. Whether it is measured from now on.
+
+        It is if the measured one has never learned: that one collects for it, or only waits for it.
+        """
+        if not self.active:
+            return False
+        self.threaded = True
+        if self._learned or self.paused or self.region == OPTIMIZE:
+            return False
+        self._learned = True
+        log = self.events()
+        self.thread = get_ident()
+        self._close_window(None, log)
+        self.timeline = Timeline(self.origin)
+        self._open_window()
+        self.inside, self.paused = not self.active, False
+        self.region = self._carved = ""
+        return self.active
+
+    def elsewhere(self) -> Tally | None:
+        """On another thread than the measured one: where it counts and times itself."""
+        if not self.active:
+            return None
+        self.threaded = True
+        return self.others.tally()
 
     def in_environment(self, *paths: str) -> bool:
         """Whether an environment's step or reset (or just what is named) is open on this thread, nothing carved out."""
@@ -261,8 +325,9 @@ class Events(State):
         return True
 
     def _end_pause(self, now: int) -> None:
-        counts, self.counted = self.counted, defaultdict(float)
+        counts, threads = self._take_counts()
         sample = self.timeline.count_only(self.events(), self._paused_since, now, counts)
+        sample.threads = threads
         self.paused = False
         self.moments, self.syncs = [], 0
         self._report(self._on_pause_end, sample if sample.wall > 0 else None)
@@ -279,9 +344,13 @@ class Events(State):
     def _close_window(self, now: int | None, log: list[Event] | None = None) -> None:
         """`now` is when an environment begins to step; None at the end. The events are all, if they are not given."""
         log = self.events() if log is None else log
-        counts, self.counted = self.counted, defaultdict(float)
+        counts, threads = self._take_counts()
         moments, self.moments = self.moments, []
-        sample = self.timeline.window(log, now, dict(counts), moments, self._traced)
+        sample = self.timeline.window(log, now, counts, moments, self._traced)
+        if sample is not None:
+            sample.threads = threads
+        elif self.threaded:
+            self.counted = counts
         self._traced, self.types_wanted = False, True
         try:
             self._report(self._on_window, sample)
@@ -291,6 +360,16 @@ class Events(State):
                 self.due = self._paused_since + int(self._pause_for * 1e9)
                 self.inside = self.paused = True
                 self._pause_for = 0.0
+
+    def _take_counts(self) -> tuple[defaultdict[str, float], dict[str, dict[str, int]]]:
+        """What was counted since the last window, other threads' counts included; and their times."""
+        counts, self.counted = self.counted, defaultdict(float)
+        if not self.threaded:
+            return counts, {}
+        threads, counted = self.others.take()
+        for what, number in counted.items():
+            counts[what] += number
+        return counts, threads
 
     def _report(self, on_sample: Callable[[Sample], None], sample: Sample | None) -> None:
         """Writing the record between two windows belongs to no stage: hooks ignore it, and the next window begins after it."""

@@ -1,4 +1,4 @@
-"""Writes what the timeline saw to the record: of the script, window by window, and of each of its worker processes."""
+"""Writes what the timeline saw of the script to the record, window by window. `worker.py` does so for its processes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from hotlap.core import machine, units
-from hotlap.core.counts import CV2_THREADS, ENV_STEPS, FORWARDS, THREADS, UPDATES
+from hotlap.core.counts import UPDATES
 from hotlap.core.paths import STEP
 from hotlap.core.sample import MAX_EVENTS, Sample
 from hotlap.core.warmup import warmup_end
@@ -27,31 +27,29 @@ from hotlap.probe.hooks.torch import watch_reads
 from hotlap.probe.notes import note, notes
 from hotlap.probe.options import ProbeOptions
 from hotlap.probe.sampler import Sampler
+from hotlap.probe.stopping import Listener, StopProfiling, stop_script
 from hotlap.probe.usage import Usage, threads
 from hotlap.record import observed
-from hotlap.record.files import KERNELS, SAMPLES, SOURCES, STACKS, TRACED
-from hotlap.record.lines import BARE, MEASURED, TRAIN, WARMUP, Recorded, append_line
+from hotlap.record.files import KERNELS, LEARNERS, SAMPLES, SOURCES, STACKS, TRACED
+from hotlap.record.lines import BARE, MEASURED, WARMUP, Recorded, append_line
 from hotlap.record.lines import TRACED as TRACED_PHASE
 from hotlap.record.observed import Description, Observed
 
 PATIENCE = 120.0  # seconds that a script has to begin learning; then it is measured anyway
-MOST_WORKER_SPANS = 20_000  # kept by a worker until it knows which of them the trace covers
 PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
 _finder: Finder | None = None
-
-
-class StopProfiling(BaseException):
-    """Enough has been measured: raised in the script, so that its `finally` blocks run."""
 
 
 def install() -> None:
     """Hook what is imported, and what will be. Without a started timeline the hooks do nothing."""
     global _finder
+    from hotlap.probe.worker import forked
+
     if _finder is None:
         _finder = Finder(EVENTS, table.patches())
         _finder.install()
         plain.hook(EVENTS)
-        os.register_at_fork(after_in_child=_forked)
+        os.register_at_fork(after_in_child=forked)
 
 
 def see_workers() -> None:
@@ -71,7 +69,7 @@ class Recorder:
     def __init__(self, folder: Path, options: ProbeOptions) -> None:
         self._folder, self._options = folder, options
         self._left = options.warmup
-        self._learning = False
+        self._learning = self._has_updates = False
         self._patience = PATIENCE
         self._walls: list[int] = []
         self._paused = 0
@@ -81,34 +79,51 @@ class Recorder:
         self._usage = Usage()
         self._ended = False
         self._description = Description()
+        self._event_cost: float | None = None
+        self._listener: Listener | None = None
+        self._thread = threading.current_thread()  # that is measured
         self.sampler = Sampler(EVENTS.moment, options.period) if options.sampler else None
 
     def begin(self) -> None:
         """Start measuring this thread; worker processes that start from now on report too."""
-        EVENTS.start(self.write)
-        os.environ[PROBE] = json.dumps({"run": str(self._folder), "origin": EVENTS.origin})
+        EVENTS.start(self.write, on_rest=self._write_pause)
+        settings = {"run": str(self._folder), "origin": EVENTS.origin, "script": self._pid, "options": asdict(self._options)}
+        os.environ[PROBE] = json.dumps(settings)
         see_workers()
+        self._listener = Listener(self._folder)
+
+    @property
+    def was_told_to_stop(self) -> bool:
+        """Whether a thread or process that learns stopped the script: others may go on, and keep it from ending."""
+        return self._listener is not None and self._listener.stopped
 
     def end(self) -> Observed:
         """Stop measuring; what was seen beside the samples."""
+        if self._listener:
+            self._listener.close()
         if self.sampler:
             self.sampler.close()
         self._ended = True
         EVENTS.stop()
         self._usage.close()
         os.environ.pop(PROBE, None)
-        cost = event_cost()
+        self._event_cost = event_cost()
         if core.WHY_PYTHON:
-            note(
-                "hotlap", f"Hooks ran in Python ({core.WHY_PYTHON}), so an event cost {units.seconds(cost)}: see the overhead."
-            )
+            cost = units.seconds(self._event_cost)
+            note("hotlap", f"Hooks ran in Python ({core.WHY_PYTHON}), so an event cost {cost}: see the overhead.")
+        return self.observed()
+
+    def observed(self) -> Observed:
+        if self._description.gemm_rate is None:
+            self._description = replace(self._description, gemm_rate=gemm_rate())
         seen = Observed(
-            event_cost=cost,
+            event_cost=self._event_cost,
             usage=observed.Usage(machine.peak_rss(), self._gpu.busy if self._gpu else None),
             threads=threads(),
             types=_types(),
             notes=notes(),
-            description=replace(self._description, gemm_rate=gemm_rate()),
+            description=self._description,
+            learner_thread="" if self._thread is threading.main_thread() else self._thread.name,
         )
         if self.sampler is None:
             return seen
@@ -126,6 +141,7 @@ class Recorder:
     def write(self, sample: Sample) -> None:
         if os.getpid() != self._pid:
             return
+        self._follow_thread()
         if self.sampler:
             self.sampler.pause()  # what follows is not the script's doing
         sample.counts.update(self._usage.since())
@@ -140,13 +156,14 @@ class Recorder:
         if self._learning and not self._warm:
             self._left -= 1
         self._patience -= sample.wall * 1e-9
-        self._learning = self._learning or bool(sample.counts.get(UPDATES)) or self._patience < 0
+        self._has_updates = self._has_updates or bool(sample.counts.get(UPDATES))
+        self._learning = self._learning or self._has_updates or self._patience < 0
         if self._warm and not self._traced:
             self._begin_trace()
         elif self._warm and self.sampler:
             self.sampler.resume()
         if not self._ended and self._is_enough():  # again and again, should the script catch it
-            raise StopProfiling
+            self._stop()
         if phase == MEASURED and sample.exclusive.get(STEP) and not self._ended:
             self._begin_pause(self._options.pause * sample.wall * 1e-9)
 
@@ -181,7 +198,22 @@ class Recorder:
         if self.sampler and not self._ended:
             self.sampler.resume()
         if not self._ended and self._is_enough():
+            self._stop()
+
+    def _follow_thread(self) -> None:
+        """Another thread learns, and is measured instead."""
+        if EVENTS.thread == self._thread.ident or threading.get_ident() != EVENTS.thread:
+            return
+        self._thread = threading.current_thread()
+        if self.sampler:
+            self.sampler.close()
+            self.sampler = Sampler(EVENTS.moment, self._options.period)
+
+    def _stop(self) -> None:
+        """Enough was measured. An exception here would end this thread alone, if it is not the main one."""
+        if threading.current_thread() is threading.main_thread():
             raise StopProfiling
+        stop_script(self._folder, self._pid)
 
     def _append(self, phase: str, sample: Sample) -> None:
         try:
@@ -190,7 +222,7 @@ class Recorder:
             if not self._ended:
                 reason = f"cannot write to {self._folder}: {problem.strerror}; samples before this one are kept"
                 print(f"hotlap: {reason}", file=sys.stderr)
-                raise StopProfiling from problem
+                self._stop()
 
     @property
     def _warm(self) -> bool:
@@ -198,6 +230,8 @@ class Recorder:
 
     def _is_enough(self) -> bool:
         """As many windows as asked for, late warm-up not counted; or as much time."""
+        if not self._has_updates and (self._folder / LEARNERS).is_dir():
+            return False  # another process learns, and decides
         seconds, wanted = self._options.seconds, self._options.iterations
         if seconds is not None:
             return sum(self._walls) + self._paused >= seconds * 1e9
@@ -217,73 +251,3 @@ def _types() -> dict[str, str]:
     if torch := sys.modules.get("torch"):
         types["default"] = str(torch.get_default_dtype()).removeprefix("torch.")
     return types
-
-
-# -- worker processes --
-
-_worker: Worker | None = None  # kept: multiprocessing finds it by a weak reference
-
-
-class Worker:
-    """A process that the script started. It writes its windows to a file of its own, once it has stepped or run a network."""
-
-    def __init__(self, folder: Path, origin: int) -> None:
-        self._path = folder / "workers" / f"{os.getpid()}.jsonl"
-        self._folder = folder
-        self._usage = Usage()
-        self._events: list[tuple[str, int, int]] = []
-        self._traced = False
-        self._seen = False
-        EVENTS.start(self.write, origin, worker=True)
-        EVENTS.trace()
-        self._at_exit()
-
-    def end(self) -> None:
-        if EVENTS.active and threading.get_ident() == EVENTS.thread:
-            EVENTS.stop()
-
-    def write(self, sample: Sample) -> None:
-        sample.counts.update(self._usage.since())
-        events, sample.events = sample.events, []
-        self._seen = self._seen or bool(sample.counts.get(ENV_STEPS)) or any(FORWARDS in name for name in sample.counts)
-        if not self._seen:
-            EVENTS.trace()
-            return
-        if not self._traced:
-            self._events = [*self._events, *events][-MOST_WORKER_SPANS:]
-            EVENTS.trace()
-            with suppress(OSError, ValueError):  # until the script's own traced window is over, nobody knows which spans
-                span = json.loads((self._folder / TRACED).read_text())
-                sample.events = [e for e in self._events if span["start"] <= e[1] <= span["end"]]
-                self._traced, self._events = True, []
-        used = threads()
-        sample.counts.update({THREADS: used.get("torch", 1), CV2_THREADS: used.get("cv2", 0)})
-        with suppress(OSError):  # the folder is gone, or full: never the user's trouble
-            self._path.parent.mkdir(exist_ok=True)
-            append_line(self._path, Recorded(TRAIN, sample, machine.rss()))
-
-    def _at_exit(self) -> None:
-        import atexit
-        from multiprocessing import util
-
-        # Processes of multiprocessing skip atexit, and forget what was to be finalized when they begin.
-        util.Finalize(None, self.end, exitpriority=0)
-        util.register_after_fork(self, lambda worker: util.Finalize(None, worker.end, exitpriority=0))
-        atexit.register(self.end)
-
-
-def become_worker() -> None:
-    """Report as a worker to the run that the environment names, if there is one."""
-    global _worker
-    with suppress(KeyError, ValueError, OSError):
-        settings = json.loads(os.environ[PROBE])
-        if (folder := Path(settings["run"])).is_dir():
-            install()
-            _worker = Worker(folder, settings["origin"])
-
-
-def _forked() -> None:
-    """A process that the script forked has all its hooks, and must not go on writing the script's own windows."""
-    was_measured, EVENTS.inside, EVENTS.active = EVENTS.active, True, False
-    if was_measured:
-        become_worker()

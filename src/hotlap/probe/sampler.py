@@ -131,7 +131,8 @@ class Sampler:
             self._thread.join()
         else:
             core.ticker.ticker_stop()
-            signal.signal(SIGNAL, self._handler or signal.SIG_DFL)
+            if threading.current_thread() is threading.main_thread():  # others must not; without the clock no signal comes
+                signal.signal(SIGNAL, self._handler or signal.SIG_DFL)
 
     def hottest(self, limit: int = 10) -> tuple[HotLine, ...]:
         """The lines that took longest, as shares of the time watched, with their source and with what they called."""

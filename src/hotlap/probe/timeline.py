@@ -95,7 +95,7 @@ class Timeline:
 
     def __init__(self, origin: int) -> None:
         self._origin = origin
-        self._last = self._opened = origin
+        self._last = self.opened = origin
         self._pending = [Pending(START)]
         self._act_rows = -1  # rows of the last forward pass that chose actions
         self._learned = False
@@ -111,7 +111,7 @@ class Timeline:
 
     def open(self, now: int) -> None:
         """A window begins."""
-        self._opened = self._last = now
+        self.opened = self._last = now
 
     def window(
         self, log: Iterable[Event], now: int | None, counts: dict[str, float], moments: list[Moment], traced: bool
@@ -374,7 +374,7 @@ class Timeline:
         self._spans: list[tuple[Pending | str, int, int, bool]] | None = [] if traced else None
 
     def _sample(self, counts: dict[str, float]) -> Sample | None:
-        wall = self._last - self._opened
+        wall = self._last - self.opened
         if wall <= 0:
             return None
         total: dict[str, int] = {}
@@ -390,7 +390,7 @@ class Timeline:
         if times := sorted(self._step_times):
             self._counts[STEP_MEDIAN] = times[len(times) // 2] * 1e-9
             self._counts[STEP_P99] = times[len(times) * 99 // 100] * 1e-9
-        sample = Sample(self._opened - self._origin, wall, exclusive, total, calls, dict(self._counts))
+        sample = Sample(self.opened - self._origin, wall, exclusive, total, calls, dict(self._counts))
         sample.events = self._traced_spans()[:MAX_EVENTS]
         return sample
 

@@ -109,7 +109,7 @@ def workers_of(run: Run, since: int = 0) -> Workers | None:
             each[name] = _worker(recent)
     if not each:
         return None
-    stepping = {name: times for name, times in each.items() if times.env_steps} or each
+    stepping = {name: times for name, times in each.items() if times.env_steps and times.env_share} or each
     slowest = max(stepping, key=lambda name: stepping[name].step_seconds)
     middle = {f.name: float(np.median([getattr(t, f.name) for t in stepping.values()])) for f in fields(WorkerTimes)}
     return Workers(len(each), each, WorkerTimes(**middle), SlowestWorker(slowest, stepping[slowest]))

@@ -8,6 +8,7 @@ from typing import Any
 from hotlap.core.words import Word
 from hotlap.record.codec import FLAT
 from hotlap.record.investigation import InvestigationState
+from hotlap.record.learner import Learners
 from hotlap.record.machine import Machine
 from hotlap.record.observed import Observed
 
@@ -173,6 +174,7 @@ class Header:
     exit_code: int | None = None
     setup: Setup = field(default_factory=Setup, metadata=FLAT)
     observed: Observed = field(default_factory=Observed, metadata=FLAT)
+    learners: Learners | None = None  # where others than the script's own process learn
     passes: Passes = field(default_factory=Passes, metadata=FLAT)
     training: Training = field(default_factory=Training, metadata=FLAT)
     interleaved: Interleaved = field(default_factory=Interleaved, metadata=FLAT)

@@ -109,6 +109,7 @@ class Observed:
     sampler_seconds: float = 0.0  # CPU time of the sampler itself
     sampler_period: float | None = None
     event_cost: float | None = None  # seconds that noting an event costs in the script's own Python
+    learner_thread: str = ""  # the thread that learns and was measured, if it is not the main one
     files_changed: tuple[str, ...] = ()  # existing files that the run overwrote or appended to
 
 

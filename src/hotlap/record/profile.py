@@ -12,6 +12,7 @@ from typing import Any
 from hotlap.core.words import Word
 from hotlap.record.codec import FLAT
 from hotlap.record.header import Evaluation, FunctionTime, ModuleTime
+from hotlap.record.learner import Learners
 from hotlap.record.observed import HotLine
 from hotlap.record.run import Identity
 
@@ -268,6 +269,9 @@ class Profile:
     counts: Counts = field(default_factory=Counts)
     counters: Counters = field(default_factory=Counters)
     workers: Workers | None = None
+    learners: Learners | None = None  # processes that learn, if that is not the script's own alone
+    learner_thread: str = ""  # of the script's process, if it is not the main thread that learns
+    other_threads: dict[str, dict[str, float]] = field(default_factory=dict)  # thread -> stage -> share of the time
     threads: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)

@@ -8,6 +8,7 @@ import numpy as np
 from hotlap.core import stages, stats, units
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.core.errors import RecordError
+from hotlap.core.paths import WAIT
 from hotlap.core.sample import Sample
 from hotlap.record import lines
 from hotlap.record.counters import counters_of, fill_worker_steps, workers_of
@@ -58,6 +59,9 @@ def profile_of(run: Run) -> Profile:
         counts=_counts(run),
         counters=counters_of(steady, run.phase(lines.TRACED)),
         workers=workers_of(run, steady[0].start if steady else 0),
+        learners=header.learners,
+        learner_thread=observed.learner_thread,
+        other_threads=_other_threads(steady),
         threads=observed.threads,
         types=observed.types,
         memory=_memory(run),
@@ -120,6 +124,19 @@ def _throughput(samples: Sequence[Sample]) -> Throughput:
 
 def _counts(run: Run) -> Counts:
     return Counts(*(sum(line.sample.counts.get(what, 0) for line in run.lines) for what in (ENV_STEPS, UPDATES, EPISODES)))
+
+
+def _other_threads(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
+    """Of each thread beside the measured one, the share of the time in which it was in a stage."""
+    wall = sum(sample.wall for sample in samples)
+    shares: dict[str, dict[str, float]] = {}
+    for sample in samples:
+        for name, times in sample.threads.items():
+            of_thread = shares.setdefault(name, {})
+            for path, time in times.items():
+                of_thread[path] = of_thread.get(path, 0.0) + time / wall
+    ordered = ((name, {path: of[path] for path in sorted(of, key=stages.order)}) for name, of in sorted(shares.items()))
+    return {name: of for name, of in ordered if any(share for path, share in of.items() if path != WAIT)}
 
 
 def _memory(run: Run) -> Memory:

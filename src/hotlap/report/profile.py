@@ -9,6 +9,7 @@ from hotlap.record.limits import Limit
 from hotlap.record.lines import WARMUP
 from hotlap.record.profile import Copies, Profile, Speedup, StageTime, WorkerTimes
 from hotlap.report.code import code_sections
+from hotlap.report.learners import learner_sections
 from hotlap.report.sections import (
     Bar,
     Cell,
@@ -40,6 +41,7 @@ def sections(profile: Profile, breakdown: bool = False) -> list[Section]:
     built: list[Section] = [Notes(profile.warnings)] if profile.warnings else []
     if profile.stages:
         tree, *over_time = _plots(profile)
+        built += learner_sections(profile)
         built += [_stages(profile, breakdown), tree, _throughput(profile), *over_time, _time_and_memory(profile)]
     if profile.what_if and breakdown:
         built.append(_what_if(profile))

@@ -62,8 +62,23 @@ def patch_environments(
             events.stepped_while_paused(id(env), *read(env, args[0] if args else None, result))
             return result
 
+        def step_elsewhere(env: Any, *args: Any, **kwargs: Any) -> Any:
+            tally = events.elsewhere()
+            if tally is None or not (begin := tally.enter()):
+                return original(env, *args, **kwargs)
+            inside = events.region == STEP
+            try:
+                result = original(env, *args, **kwargs)
+            finally:
+                tally.leave(STEP, begin)
+            number, ended = read(env, args[0] if args else None, result)
+            tally.stepped(id(env), number if events.counting else 0, ended, inside)
+            return result
+
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
-            if (events.inside and not (events.paused and is_outermost())) or get_ident() != events.thread:
+            if get_ident() != events.thread:
+                return step_elsewhere(env, *args, **kwargs)
+            if events.inside and not (events.paused and is_outermost()):
                 return original(env, *args, **kwargs)
             if events.paused and not events.resumes():
                 return step_while_paused(env, *args, **kwargs)
@@ -73,6 +88,8 @@ def patch_environments(
                 if events.paused:
                     return step_while_paused(env, *args, **kwargs)
                 begin = now()
+            if events.inside:  # what was measured until here is enough
+                return original(env, *args, **kwargs)
             if events.syncs:
                 events.note_syncs(inside=False)
             events.inside, events.region = True, STEP

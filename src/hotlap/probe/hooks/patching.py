@@ -12,6 +12,7 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from threading import get_ident
 from types import ModuleType
 from typing import Any
 
@@ -170,12 +171,25 @@ def as_phase(events: Events, path: str) -> Around:
     return around
 
 
+def elsewhere(events: Events, stage: str | bool, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call something on another thread than the measured one. `stage` is a path, or whether a forward pass has gradients."""
+    tally = events.elsewhere()
+    if tally is None or not (begin := tally.enter()):
+        return original(*args, **kwargs)
+    try:
+        return original(*args, **kwargs)
+    finally:
+        tally.leave(tally.forward_path(stage) if isinstance(stage, bool) else stage, begin)
+
+
 def as_wait(events: Events, path: str = WAIT) -> Around:
     """A wrapper for functions that wait for a worker process: inside an environment's step, or between steps."""
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             delays.note_wait()
+            if events.threaded and get_ident() != events.thread:
+                return elsewhere(events, path, original, *args, **kwargs)
             if events.inside:
                 if not events.in_environment():
                     return original(*args, **kwargs)
@@ -189,7 +203,8 @@ def as_wait(events: Events, path: str = WAIT) -> Around:
             try:
                 return original(*args, **kwargs)
             finally:
-                events.end(WAITED, begin)
+                if get_ident() == events.thread:  # else another one learned meanwhile, and is measured now
+                    events.end(WAITED, begin)
 
         return call
 

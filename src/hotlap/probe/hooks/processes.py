@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from threading import get_ident
+from threading import current_thread, get_ident, main_thread
 from types import ModuleType
 from typing import Any
 
 from hotlap.core.counts import IPC_BYTES, IPC_MESSAGES, SLEPT
 from hotlap.probe.events import Events
 from hotlap.probe.hooks.patching import Patch, as_wait, wrap
+from hotlap.probe.stopping import StopProfiling, Waiting
 
 
 def _patch_connections(module: ModuleType, events: Events) -> None:
@@ -58,13 +60,67 @@ def _patch_synchronize(module: ModuleType, events: Events) -> None:
 
 
 def _patch_ray(module: ModuleType, events: Events) -> None:
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if current_thread() is not main_thread():
+                return original(*args, **kwargs)
+            within, Waiting.in_ray = Waiting.in_ray, True
+            try:
+                return original(*args, **kwargs)
+            except KeyboardInterrupt:
+                if not Waiting.stopped:
+                    raise
+                raise StopProfiling from None
+            finally:
+                Waiting.in_ray = within
+
+        return as_wait(events)(call)
+
     for name in ("get", "wait"):
-        wrap(module, name, as_wait(events))
+        wrap(module, name, around)
+
+
+def _patch_actors(module: ModuleType, events: Events) -> None:
+    """An actor of Ray waits between the calls of its methods."""
+    ended = [0]  # when the last call did, on the measured thread
+
+    def around_executor(executor: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            events.waited(ended[0])
+            try:
+                return executor(*args, **kwargs)
+            finally:
+                if get_ident() == events.thread:
+                    ended[0] = events.now()
+
+        return functools.wraps(executor)(call)
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: around_executor(original(*args, **kwargs))
+
+    wrap(module.FunctionActorManager, "_make_actor_method_executor", around)
+
+
+def _patch_queue(module: ModuleType, events: Events) -> None:
+    """Between threads: who learns waits for those that act."""
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        waiting = as_wait(events)(original)
+
+        def call(queue: Any, block: bool = True, timeout: float | None = None) -> Any:
+            measured = block and (events.threaded or get_ident() == events.thread)  # a logger's thread is nobody's concern
+            return (waiting if measured else original)(queue, block, timeout)
+
+        return call
+
+    wrap(module.Queue, "get", around)
 
 
 PATCHES: dict[str, Patch] = {
     "multiprocessing.connection": _patch_connections,
     "multiprocessing.synchronize": _patch_synchronize,
+    "queue": _patch_queue,
     "ray": _patch_ray,
+    "ray._private.function_manager": _patch_actors,
     "time": _patch_sleep,
 }

@@ -10,11 +10,12 @@ from threading import get_ident
 from types import ModuleType
 from typing import Any
 
+from hotlap.core.counts import UPDATES
 from hotlap.core.paths import BACKWARD as GRADIENTS
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.probe import core, delays
 from hotlap.probe.events import Events
-from hotlap.probe.hooks.patching import Patch, wrap, wrap_family
+from hotlap.probe.hooks.patching import Patch, elsewhere, wrap, wrap_family
 from hotlap.probe.kinds import BACKWARD, FORWARD
 
 
@@ -25,6 +26,8 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
         original = delays.slowed(GRADIENTS, original)
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if events.threaded and get_ident() != events.thread:
+                return elsewhere(events, GRADIENTS, original, *args, **kwargs)
             if not (begin := events.begin(GRADIENTS)):
                 return original(*args, **kwargs)
             try:
@@ -42,16 +45,29 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
 
 
 def _patch_optimizers(events: Events) -> None:
-    open_steps: list[int] = []
+    open_steps: list[int] = []  # of the measured thread
+    steps_elsewhere: dict[int, int] = {}  # other thread -> when its step began
 
     def step_begins(*_: Any) -> None:
-        if open_steps and events.region == OPTIMIZE and get_ident() == events.thread:  # the last step raised an error
+        if get_ident() != events.thread and not events.learns_elsewhere():
+            if (tally := events.elsewhere()) is not None:
+                tally.learns = True
+                if steps_elsewhere.pop(get_ident(), 0):  # the last step raised an error
+                    tally.abandon()
+                steps_elsewhere[get_ident()] = tally.enter()
+            return
+        if open_steps and events.region == OPTIMIZE:  # the last step raised an error
             open_steps.clear()
             events.inside, events.region = False, ""
         open_steps.append(events.begin(OPTIMIZE))
 
     def step_ends(*_: Any) -> None:
         delays.spin(OPTIMIZE)
+        if get_ident() != events.thread:
+            if (tally := events.elsewhere()) is not None and (begin := steps_elsewhere.pop(get_ident(), 0)):
+                tally.leave(OPTIMIZE, begin)
+                tally.counts[UPDATES] += 1
+            return
         events.optimizer_ended(open_steps.pop() if open_steps else 0)
 
     def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,6 +127,8 @@ def _patch_modules(torch: ModuleType, events: Events) -> None:
                     events.note_syncs(inside=True)
 
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if events.threaded and get_ident() != events.thread:
+                return elsewhere(events, is_grad_enabled(), original, self, *args, **kwargs)
             return original(self, *args, **kwargs) if events.inside else seen(self, args, kwargs)
 
         # Most modules are parts of another. Where torch's own call is what we know, core.c does the same: one call less.

@@ -41,7 +41,8 @@ if sys.version_info >= (3, 9) and _is_asked and not _is_service:
     try:
         _load("hotlap", [os.path.abspath(os.path.join(_here, "..", "..", ".."))])  # noqa: PTH100, PTH118
         from hotlap.interventions import intervened
-        from hotlap.probe.recorder import become_worker, install
+        from hotlap.probe.recorder import install
+        from hotlap.probe.worker import become_worker
 
         install()
         _changes = intervened()  # kept: when it is collected, the changes are undone
