@@ -24,6 +24,8 @@ SUBJECTS = [
     ("ray", "rllib_ppo", ["8", "single"], PPO, 0),
     ("ray", "rllib_ppo", ["10", "serial"], PPO, 0),
     ("ray", "rllib_ppo", ["8", "subproc"], REMOTE, 2),
+    ("ray", "rllib_remote", ["3", "learner"], REMOTE, 2),
+    ("ray", "rllib_remote", ["3", "trial"], PPO, 0),
     ("ray", "rllib_dqn", ["6"], DQN, 0),
     ("tianshou", "tianshou_ppo", ["6144", "single"], PPO, 0),
     ("tianshou", "tianshou_ppo", ["6144", "serial"], PPO, 0),
@@ -66,6 +68,9 @@ def test_a_framework_unchanged(package, script, arguments, present, workers, tmp
     output, probed = run(tmp_path, "-m", "hotlap", "profile", path, *flags)
     doc = json.loads(output)
     assert doc["counts"]["env_steps"] == probed["env_steps"] + probed.get("prefill_steps", 0)
+    if "updates" in probed:
+        assert doc["counts"]["updates"] == probed["updates"]
+        assert {learner["kind"] for learner in doc["learners"]["each"].values()} == {"ray"}
     assert present <= doc["stages"].keys()
     assert doc["unattributed"] <= 0.05
     assert not [warning for warning in doc["warnings"] if "adapter" in warning]

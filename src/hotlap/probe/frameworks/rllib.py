@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from hotlap.core import stages
+from hotlap.core.counts import GATHERED_STEPS
 from hotlap.core.paths import STORE, TARGET
 from hotlap.probe.events import Events
 from hotlap.probe.framework import Framework
@@ -43,12 +44,30 @@ def _count_remote(module: ModuleType, events: Events) -> None:
             result = original(*args, **kwargs)
             if events.active and kwargs.get("_return_metrics"):
                 sampled = sum(int(metrics["num_env_steps_sampled"]) for metrics in result[1])
-                events.count_steps(max(0, sampled - (events.env_steps - before)))
+                gathered = max(0, sampled - (events.env_steps - before))
+                events.count_steps(gathered)
+                events.counted[GATHERED_STEPS] += gathered
             return result
 
         return call
 
     wrap(module, "synchronous_parallel_sample", around)
+
+
+def _end_update(module: ModuleType, events: Events) -> None:
+    """What a learner does after its last minibatch belongs to the update; what follows may be a long wait."""
+
+    def around(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            events.phase(stages.UPDATE)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                events.phase(stages.UPDATE)
+
+        return call
+
+    wrap(module.Learner, "update", around)
 
 
 FRAMEWORK = Framework(
@@ -59,6 +78,7 @@ FRAMEWORK = Framework(
         "ray.rllib.utils.replay_buffers.base:ReplayBufferInterface.add": STORE,
         "ray.rllib.utils.replay_buffers.base:ReplayBufferInterface.sample": stages.SAMPLE,
         "ray.rllib.core.learner.learner:Learner.after_gradient_based_update": TARGET,
+        "ray.rllib.core.learner.learner:Learner.get_state": stages.COLLECT,  # weights for those who act
         "ray.rllib.env.env_runner_group:EnvRunnerGroup.sync_weights": stages.COLLECT,
         "ray.rllib.utils.metrics.metrics_logger:MetricsLogger.reduce": stages.LOG,
         "ray.rllib.utils.metrics.metrics_logger:MetricsLogger.aggregate": stages.LOG,
@@ -68,6 +88,7 @@ FRAMEWORK = Framework(
     },
     phases={"ray.rllib.core.learner.learner_group:LearnerGroup.update": stages.UPDATE},
     extra={
+        "ray.rllib.core.learner.learner": _end_update,
         "ray.rllib.env.single_agent_env_runner": _count_runner,
         "ray.rllib.execution.rollout_ops": _count_remote,
     },
