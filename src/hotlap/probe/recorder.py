@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.core import machine, units
-from hotlap.core.counts import UPDATES
+from hotlap.core.counts import ENV_STEPS, FORWARDS, UPDATES
 from hotlap.core.paths import STEP
 from hotlap.core.sample import MAX_EVENTS, Sample
 from hotlap.core.warmup import warmup_end
@@ -155,7 +155,8 @@ class Recorder:
         self._append(phase, sample)
         if self._learning and not self._warm:
             self._left -= 1
-        self._patience -= sample.wall * 1e-9
+        if sample.counts.get(ENV_STEPS) or any(FORWARDS in name for name in sample.counts):
+            self._patience -= sample.wall * 1e-9  # who only waits may wait for another process to begin
         self._has_updates = self._has_updates or bool(sample.counts.get(UPDATES))
         self._learning = self._learning or self._has_updates or self._patience < 0
         if self._warm and not self._traced:
