@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hotlap import causes
 from hotlap.causes import BUILT_IN, Cause, Evidence, Saved, Suspicion
@@ -24,12 +26,13 @@ from hotlap.record import codec
 from hotlap.record.blocks import Block, BlockLine
 from hotlap.record.comparison import Verdict
 from hotlap.record.files import SOURCES, STACKS
+from hotlap.record.finding import Projection
 from hotlap.record.run import load
 from tests.causes_scenarios import SCENARIOS, scenario
 from tests.made_runs import LEARNING, PPO, PPO_COUNTS, SLOW_ENV, make_run
 
 HERE = Path(__file__).parent
-BEFORE = json.loads((HERE / "data" / "findings.json").read_text())  # what version 0.1.0 found in the same runs
+BEFORE = json.loads((HERE / "data" / "findings.json").read_text())  # what was found in the same runs before
 ADVICE_ONLY = {
     "broadcast-payload",
     "batch1-inference",
@@ -77,7 +80,7 @@ def test_the_page_of_causes_is_up_to_date():
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_findings_are_those_of_before(name, tmp_path):
-    """Thresholds, order, merging and projections as they were when each cause was spread over three registries."""
+    """Thresholds, order, merging and projections stay as they are unless a change of the rules says otherwise."""
     findings = codec.to_json(causes.diagnose(scenario(name, tmp_path / "r")).findings)
     assert len(findings) == len(BEFORE[name])
     for now, before in zip(findings, BEFORE[name], strict=True):
@@ -205,6 +208,38 @@ def test_suspicions_that_explain_each_other_are_merged():
     assert causes.merge(suspicions, BUILT_IN) == {"env-render": ("env-python-loop",), "dist-validate": ()}
     suspicions["env-python-loop"] = Suspicion("collect/env_step", ("",), Saved(0.9, 0.3, 0.95))
     assert len(causes.merge(suspicions, BUILT_IN)) == 3  # more than twice as much to gain: it stays
+
+
+def test_free_fixes_come_first_then_recipes_then_small_fixes_then_facts(tmp_path):
+    entries = {
+        "free": Cause("free", "t", "f", lambda e: Suspicion("update", ("",), Saved(0.2, 0.1, 0.3))),
+        "recipe": Cause("recipe", "t", "f", lambda e: Suspicion("update", ("",), Saved(0.5, 0.4, 0.6)), changes_learning=True),
+        "small": Cause("small", "t", "f", lambda e: Suspicion("update", ("",), Saved(0.1, 0.05, 0.15))),
+        "tiny": Cause("tiny", "t", "f", lambda e: Suspicion("update", ("",), Saved(0.04, 0.02, 0.1))),
+        "fact": Cause("fact", "t", "f", lambda e: Suspicion("update", ("",)), no_fault=True),
+    }
+    evidence = Evidence(scenario("healthy", tmp_path / "r"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(causes, "BUILT_IN", entries)
+        patch.setattr(causes, "catalogue", lambda: causes.Catalogue(entries))
+        assert [finding.cause for finding in causes.findings(evidence)] == ["free", "recipe", "small", "fact"]
+
+
+shares = st.floats(-0.5, 1.5)
+
+
+@given(shares, shares, shares)
+def test_a_projection_lies_inside_its_interval(value, low, high):
+    """Whatever shares a rule came up with."""
+    projected = Saved(value, low, high).projection()
+    least, most = projected.ci95
+    assert least < projected.speedup < most or projected == Projection(1.0, (1.0, 1.0))
+
+
+@given(st.floats(0.1, 50), st.floats(0.1, 50), st.floats(0.1, 50))
+def test_an_interval_that_was_recorded_the_wrong_way_round_is_read_as_one(speedup, low, high):
+    projected = codec.from_json(Projection, {"speedup": speedup, "ci95": [low, high]}, "r")
+    assert projected.ci95[0] < speedup < projected.ci95[1] or projected == Projection(1.0, (1.0, 1.0))
 
 
 # -- experiments --

@@ -1,7 +1,8 @@
 """Diagnosis: a run's evidence goes through one list of causes, each with a rule that knows its signs.
 
-A rule gives a suspicion or nothing. Suspicions that explain each other are merged, and the rest is ordered by what fixing it
-would give. A finding is a suspicion in words: `hotlap investigate` runs the experiment that confirms or refutes it.
+A rule gives a suspicion or nothing. Suspicions that explain each other are merged, and what is left is ordered: free fixes that
+are worth it first, then changes of the recipe, then small free fixes, then facts. A finding is a suspicion in words:
+`hotlap investigate` runs the experiment that confirms or refutes it.
 
 To add a cause, write its entry in the file of its family, and add it to that file's CAUSES. Another package adds causes by
 the entry point group `hotlap.causes`: each entry point gives a `Cause`, or a tuple of them.
@@ -69,6 +70,8 @@ FAMILIES = (
     habits,
     long_runs,
 )
+SHOWN = 1.05  # times faster: below this a finding is not shown
+WORTH_IT = 1.15  # times faster: from here a free fix comes before changes of the recipe
 BUILT_IN: Mapping[str, Cause] = {cause.id: cause for family in FAMILIES for cause in family.CAUSES}
 
 
@@ -97,7 +100,7 @@ def catalogue() -> Catalogue:
 
 
 def diagnose(run: Run) -> Diagnosis:
-    """The findings of a run, the most promising first; those without a fault come last."""
+    """The findings of a run, in the order of `_rank`."""
     evidence = Evidence(run)
     findings, problems = _find(evidence)
     profile = evidence.profile
@@ -111,7 +114,7 @@ def diagnose(run: Run) -> Diagnosis:
 
 
 def findings(evidence: Evidence) -> list[Finding]:
-    """Findings by what fixing them would give, the largest first."""
+    """Findings in the order in which to try their fixes."""
     return _find(evidence)[0]
 
 
@@ -135,8 +138,25 @@ def _find(evidence: Evidence) -> tuple[list[Finding], list[str]]:
         if suspicion is not None:
             suspicions[cause.id] = suspicion
     merged = merge(suspicions, known.causes)
-    ordered = sorted(merged, key=lambda cause: -suspicions[cause].saved.value)
-    return [replace(known.causes[id].finding(suspicions[id]), merged=merged[id]) for id in ordered], problems
+    named = [replace(known.causes[id].finding(suspicions[id]), merged=merged[id]) for id in merged]
+    return sorted(filter(_is_shown, named), key=_rank), problems
+
+
+def _is_shown(finding: Finding) -> bool:
+    """A gain too small to care about is left out; what has none to offer explains something."""
+    return not 1 < finding.projected.speedup < SHOWN
+
+
+def _rank(finding: Finding) -> tuple[int, float]:
+    """Fixes that compute the same and are worth it, changes of the recipe, small free fixes, facts; each by its gain."""
+    gain = finding.projected.speedup
+    if gain <= 1:
+        place = 3
+    elif finding.changes_learning:
+        place = 1
+    else:
+        place = 0 if gain >= WORTH_IT else 2
+    return place, -gain
 
 
 def merge(suspicions: Mapping[str, Suspicion], causes: Mapping[str, Cause]) -> dict[str, tuple[str, ...]]:

@@ -82,7 +82,7 @@ def utd(e: Evidence) -> Suspicion | None:
         f"{per_call:.3g} updates after each choice of actions, {per_step:.2g} per environment step; they take "
         f"{units.share(share)} of the time. Each transition is used {per_step * e.minibatch:.0f} times."
     )
-    saved = Saved(share * part, share * 0.6, share * min(part * 1.08, 1.0))
+    saved = Saved(share * part, share * min(0.6, 0.8 * part), share * min(part * 1.08, 1.0))
     return Suspicion(stages.UPDATE, (evidence,), saved, parameters={"per_call": per_call, "times": times})
 
 

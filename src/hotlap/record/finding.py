@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+NARROWEST = 0.01  # no projection is surer than this, to either side
+
 
 @dataclass(frozen=True)
 class Projection:
@@ -11,6 +13,16 @@ class Projection:
 
     speedup: float
     ci95: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        """An estimate lies inside its interval, whatever rule made it and whatever record it was read from."""
+        if self.speedup == self.ci95[0] == self.ci95[1] == 1:  # nothing to gain, for sure
+            return
+        low, high = sorted(self.ci95)
+        least, most = self.speedup * (1 - NARROWEST), self.speedup * (1 + NARROWEST)
+        if self.speedup > 1:
+            least = max(least, 1.0)
+        object.__setattr__(self, "ci95", (min(low, least), max(high, most)))
 
 
 @dataclass(frozen=True)
