@@ -247,3 +247,42 @@ def learn():
     loss.backward()
     losses.append(loss)
 """
+ROWS_ONE_BY_ONE = """\
+BATCH = 128
+
+
+def learn(batch):
+    for i in range(target.size(0)):
+        target[i].index_add_(0, low[i], mass[i])
+    loss.backward()
+    optimizer.step()
+
+
+def main():
+    while True:
+        env.step(0)
+        learn(batch)
+"""
+TREE_SEARCH = """\
+class Search:
+    def run(self, state):
+        for _ in range(50):
+            leaf = self.select(state)
+            self.expand(leaf)
+
+    def select(self, node):
+        return max(node.children, key=self.score)
+
+    def expand(self, node):
+        node.children = [Node(m) for m in node.moves()]
+
+
+def main():
+    while True:
+        move = search.run(state)
+        learn(batch)
+
+
+def learn(batch):
+    loss.backward()
+"""

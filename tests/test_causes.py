@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from hotlap import causes
 from hotlap.causes import BUILT_IN, Cause, Evidence, Saved, Suspicion
 from hotlap.causes.remedy import Context
+from hotlap.causes.trips import trips
+from hotlap.core import units
 from hotlap.core.counts import SPILLED_BYTES
 from hotlap.core.errors import RecordError
 from hotlap.experiment.rows import compare_blocks
@@ -29,7 +31,7 @@ from hotlap.record.files import SOURCES, STACKS
 from hotlap.record.finding import Projection
 from hotlap.record.run import load
 from tests.causes_scenarios import SCENARIOS, scenario
-from tests.made_runs import LEARNING, PPO, PPO_COUNTS, SLOW_ENV, make_run
+from tests.made_runs import LEARNING, PPO, PPO_COUNTS, ROWS_ONE_BY_ONE, SLOW_ENV, make_run
 
 HERE = Path(__file__).parent
 BEFORE = json.loads((HERE / "data" / "findings.json").read_text())  # what was found in the same runs before
@@ -55,7 +57,7 @@ def found_in(run):
 
 
 def test_every_cause_has_words_and_an_experiment_or_says_that_it_has_none():
-    assert len(BUILT_IN) == sum(len(family.CAUSES) for family in causes.FAMILIES) == 55  # no id twice
+    assert len(BUILT_IN) == sum(len(family.CAUSES) for family in causes.FAMILIES) == 57  # no id twice
     for id, cause in BUILT_IN.items():
         assert cause.id == id and cause.title and cause.fix and cause.sources and cause.rule.__doc__
         assert (cause.confirm is None) == (cause.remedies is None) == (id in ADVICE_ONLY), id
@@ -143,6 +145,93 @@ def test_the_same_loop_around_the_environment_is_not_blamed(tmp_path):
     shares, sources = PPO | {"collect/env_step": 0.6}, {"train.py": SLOW_ENV}
     run = make_run(tmp_path / "r", shares, PPO_COUNTS, stacks=[("collect/env_step", stack, 2.0)], sources=sources)
     assert "env-python-loop" not in found_in(run)
+
+
+def test_a_loop_over_rows_in_the_loss_is_named_with_its_trips_and_their_cost(tmp_path):
+    """CleanRL's C51 projects its 128 distributions one by one."""
+    first, *_ = causes.diagnose(scenario("loss-loop", tmp_path / "r")).findings
+    assert first.cause == "loss-python-loop" and first.where == "train.py:6"
+    each = 0.3 * 0.3 / 16 / 128  # of windows of 0.3 s with 16 updates, 3/4 of the 40% that are loss
+    assert first.evidence[1] == f"The loop at train.py:5 makes 128 trips per update, {units.seconds(each)} each."
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for layer in self.layers:\n        x[i] = layer(x)",  # of a network
+        "for t in range(16):\n        h = cell(x[t], h)",  # a recurrence
+        "for p in net.parameters():\n        p[i] *= 0.9",  # another cause
+        "for i in range(4):\n        loss.backward(x[i])",  # it learns
+    ],
+)
+def test_other_loops_in_the_loss_are_not_over_rows(loop, tmp_path):
+    text = ROWS_ONE_BY_ONE.replace("for i in range(target.size(0)):\n        target[i].index_add_(0, low[i], mass[i])", loop)
+    assert text != ROWS_ONE_BY_ONE
+    run = make_run(tmp_path / "r", **SCENARIOS["loss-loop"] | {"sources": {"train.py": text}})
+    assert "loss-python-loop" not in found_in(run)
+
+
+@pytest.mark.parametrize(
+    ("loop", "number"),
+    [
+        ("range(10)", 10),
+        ("reversed(range(N))", 8),
+        ("range(1, N + 1)", 8),
+        ("range(self.size)", 5),
+        ("range(TWICE)", None),
+        ("range(argument)", None),
+        ("range(len(batch))", 512),
+        ("range(num_envs)", 32),
+        ("numbers", None),
+    ],
+)
+def test_trips_are_known_where_the_code_says_them(loop, number, tmp_path):
+    text = f"""\
+N = 8
+TWICE = 1
+TWICE = 2
+class Box:
+    size = 3
+    def __init__(self):
+        self.size = 5
+    def learn(self, argument):
+        for i in {loop}:
+            print(i)
+"""
+    stacks = [("update/loss", [("learn", "train.py", 10)], 1.0)]
+    evidence = Evidence(make_run(tmp_path / "r", PPO, PPO_COUNTS, stacks=stacks, sources={"train.py": text}))
+    (stack,) = evidence.stack_samples
+    (work,) = evidence.work_loops(stack)
+    assert trips(evidence, work, stack.stage) == number
+
+
+def test_no_run_is_called_fine_while_a_place_takes_15_percent(tmp_path):
+    (finding,) = causes.diagnose(scenario("tree-search", tmp_path / "a")).findings
+    assert finding.cause == "hot-spot" and finding.where == "train.py:4" and finding.stage == "unattributed"
+    said = " ".join(finding.evidence)
+    assert "run(), took 60.0% of the time, mostly in Python itself: leaf = self.select(state)" in said
+    assert "The training loop calls it at train.py:16." in said and "50 trips" in said
+    assert finding.projected.speedup > 1.15 and "numpy" in finding.fix
+    (native,) = causes.diagnose(scenario("native-loop", tmp_path / "b")).findings
+    assert native.cause == "hot-spot" and native.projected.speedup == 1  # what to gain there nobody knows
+
+
+def test_what_training_is_made_of_is_no_hot_spot(tmp_path):
+    """A framework's learn(), a network's pass and a library's environment take their time."""
+    learn = ("main", "train.py", 2)
+    stacks = [
+        ("update/loss", [learn, ("train", "lib/ppo.py", 9)], 3.0),
+        ("update/backward", [learn, ("train", "lib/ppo.py", 10)], 2.0),
+        ("collect/act", [learn, ("_call_impl", "torch/nn/modules/module.py", 1)], 2.0),
+        ("collect/env_step", [learn, ("step", "gymnasium/env.py", 1)], 2.0),
+    ]
+    run = make_run(tmp_path / "r", PPO, PPO_COUNTS, stacks=stacks, sources={"train.py": "def main():\n    model.learn(100)\n"})
+    assert found_in(run) == []
+
+
+def test_a_cause_that_explains_the_time_of_a_place_leaves_no_hot_spot(tmp_path):
+    assert found_in(scenario("python-loop", tmp_path / "a")) == ["env-python-loop"]
+    assert found_in(scenario("deepcopy", tmp_path / "b")) == ["env-deepcopy"]
 
 
 def test_sleep_is_named_by_its_seconds(tmp_path):

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 
 from hotlap.causes import (
     acting,
-    advantages,
     buffers,
     devices,
     environments,
+    floor,
     habits,
+    interpreted,
     long_runs,
     recipes,
     threads,
@@ -58,17 +59,18 @@ __all__ = [
 ]
 
 FAMILIES = (
+    interpreted,
     environments,
     vectors,
     acting,
     buffers,
-    advantages,
     updates,
     recipes,
     devices,
     threads,
     habits,
     long_runs,
+    floor,
 )
 SHOWN = 1.05  # times faster: below this a finding is not shown
 WORTH_IT = 1.15  # times faster: from here a free fix comes before changes of the recipe
@@ -104,6 +106,8 @@ def diagnose(run: Run) -> Diagnosis:
     evidence = Evidence(run)
     findings, problems = _find(evidence)
     profile = evidence.profile
+    if not evidence.stack_samples and not evidence.is_system:
+        problems.append("No lines were sampled, so no line can be blamed.")
     return Diagnosis(
         identity=replace(run.identity, verb=Verb.DIAGNOSE),
         findings=tuple(findings),
@@ -126,6 +130,8 @@ def _find(evidence: Evidence) -> tuple[list[Finding], list[str]]:
         return [], problems
     suspicions: dict[str, Suspicion] = {}
     for cause in known.causes.values():
+        if cause is floor.HOT_SPOT:
+            continue  # it has the last word
         try:
             suspicion = cause.rule(evidence)
         except RecursionError:
@@ -138,6 +144,8 @@ def _find(evidence: Evidence) -> tuple[list[Finding], list[str]]:
         if suspicion is not None:
             suspicions[cause.id] = suspicion
     merged = merge(suspicions, known.causes)
+    if (spot := floor.unexplained(evidence, [suspicions[id] for id in merged])) is not None:
+        suspicions[floor.HOT_SPOT.id], merged[floor.HOT_SPOT.id] = spot, ()
     named = [replace(known.causes[id].finding(suspicions[id]), merged=merged[id]) for id in merged]
     return sorted(filter(_is_shown, named), key=_rank), problems
 

@@ -58,7 +58,9 @@ def batch1(e: Evidence) -> Suspicion | None:
         f"{e.num_envs} environments, and the network runs {calls:.2f} times per step of one, on {batch:.0f} row at a time; "
         f"acting takes {units.share(share)} of the time."
     )
-    return Suspicion(ACT, (evidence,), Saved(share * part * 0.92, share * part * 0.6, share * part), e.where(_acting))
+    return Suspicion(
+        ACT, (evidence,), Saved(share * part * 0.92, share * part * 0.6, share * part), e.where(_acting), covers=_acting
+    )
 
 
 BATCH1 = Cause(
@@ -124,7 +126,7 @@ def dist_validate(e: Evidence) -> Suspicion | None:
     if share < 0.03:
         return None
     evidence = f"Checks of distributions' arguments took {units.share(share)} of the time."
-    return Suspicion(ACT, (evidence,), e.seen(share, 0.8, 1.0), e.where(checking))
+    return Suspicion(ACT, (evidence,), e.seen(share, 0.8, 1.0), e.where(checking), covers=checking)
 
 
 def without_checks(c: Context, f: Finding) -> list[Intervention]:

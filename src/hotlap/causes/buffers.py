@@ -19,7 +19,6 @@ from hotlap.record.stacks import Frame
 
 _READS = re.compile(r"\.(item|numpy|cpu|tolist|clone)\(\)|\bint\(|\bfloat\(|\bbool\(")
 _TENSORS = re.compile(r"\b(torch\.)?(tensor|as_tensor|Tensor|FloatTensor|LongTensor|stack)\(")
-_TREE = re.compile(r"tree|prior|propagat|retriev|segment|sum_?tree", re.IGNORECASE)
 _CAPACITY = r"buffer_?size|capacity|replay_?size|memory_?size|max_?len"
 
 
@@ -60,7 +59,7 @@ def push_item(e: Evidence) -> Suspicion | None:
     steps = sum(sample.counts.get(ENV_STEPS, 0) for sample in e.run.phase(TRACED))
     if steps and reads:
         evidence.append(f"It reads {reads / steps:.1f} numbers out of tensors per environment step.")
-    return Suspicion(STORE, tuple(evidence), e.seen(share, 0.75, 1.0, 0.92), e.where(pushing))
+    return Suspicion(STORE, tuple(evidence), e.seen(share, 0.75, 1.0, 0.92), e.where(pushing), covers=pushing)
 
 
 def _over_rows(loop: ast.AST) -> bool:
@@ -104,7 +103,7 @@ def deque_sampling(e: Evidence) -> Suspicion | None:
     evidence = [f"Drawing batches took {units.share(share)} of the time, element by element."]
     if (grown := e.growth((stages.SAMPLE,), UPDATES)) > 1.15:
         evidence.append(f"It grew {grown:.1f} times during the run.")
-    return Suspicion(stages.SAMPLE, tuple(evidence), e.seen(share, 0.7, 1.0, 0.88), e.where(drawing))
+    return Suspicion(stages.SAMPLE, tuple(evidence), e.seen(share, 0.7, 1.0, 0.88), e.where(drawing), covers=drawing)
 
 
 def _indexes_deque(e: Evidence, stack: StackSample) -> bool:
@@ -131,49 +130,6 @@ DEQUE_SAMPLING = Cause(
     remedies=recorded,
     sources=("chainer/chainerrl#131", "sdpkjc/abcdrl#31"),
     explains=("list-to-tensor", "sampler-capacity"),
-)
-
-
-def python_tree(e: Evidence) -> Suspicion | None:
-    """Stack samples in loops or recursions of functions about trees or priorities, called for one element at a time."""
-
-    def walking(stack: StackSample) -> bool:
-        if stack.stage.startswith("collect/env"):
-            return False
-        frames = [frame for frame in stack.frames if frame.user]
-        for place, frame in enumerate(frames):
-            walks = _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(stack))
-            if walks and any(_inner_loop(e, frames[:i]) for i in range(1, place + 1)):  # once for each element of a batch
-                return True
-        return False
-
-    share = e.time_in(walking)
-    if share < 0.05:
-        return None
-    evidence = f"Walking a tree of priorities in Python took {units.share(share)} of the time."
-    return Suspicion(stages.SAMPLE, (evidence,), e.seen(share, 0.7, 0.97, 0.85), e.where(walking))
-
-
-def _class_name(e: Evidence, frame: Frame) -> str:
-    code = e.codes.get(frame.file)
-    owner = code.class_of(frame.line) if code else None
-    return f" {owner.name}" if owner else ""
-
-
-def _recurses(stack: StackSample) -> bool:
-    names = [(frame.file, frame.name) for frame in stack.frames if frame.user]
-    return len(set(names)) < len(names)
-
-
-PYTHON_TREE = Cause(
-    id="per-python-tree",
-    title="priorities live in a tree that Python walks node by node",
-    fix="a tree in an array, updated and searched for the whole batch at once",
-    rule=python_tree,
-    confirm="return recorded draws",
-    remedies=recorded,
-    sources=("Kaixhin/Rainbow#74",),
-    explains=("sampler-capacity", "list-to-tensor", "deque-sampling"),
 )
 
 
@@ -214,7 +170,7 @@ def list_to_tensor(e: Evidence) -> Suspicion | None:
     if share < 0.05:
         return None
     evidence = f"Making tensors from lists took {units.share(share)} of the time."
-    return Suspicion(stages.SAMPLE, (evidence,), e.seen(share, 0.5, 0.95, 0.78), e.where(making))
+    return Suspicion(stages.SAMPLE, (evidence,), e.seen(share, 0.5, 0.95, 0.78), e.where(making), covers=making)
 
 
 def _from_list(e: Evidence, frame: Frame) -> bool:
@@ -294,7 +250,6 @@ REPLAY_H2D = Cause(
 CAUSES = (
     PUSH_ITEM,
     DEQUE_SAMPLING,
-    PYTHON_TREE,
     SAMPLER_CAPACITY,
     LIST_TO_TENSOR,
     REPLAY_SWAP,

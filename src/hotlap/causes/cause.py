@@ -17,6 +17,7 @@ from hotlap.record.finding import Finding, Projection
 if TYPE_CHECKING:
     from hotlap.causes.evidence import Evidence
     from hotlap.causes.remedy import Context
+    from hotlap.causes.stacks import StackSample
     from hotlap.interventions.intervention import Intervention
 
 
@@ -47,6 +48,8 @@ class Suspicion:
     where: str | None = None  # file:line of the user's code, where code is to blame
     parameters: dict[str, float] = field(default_factory=dict)  # what an experiment needs to know
     outweighs_all: bool = False  # what the cause explains is merged into it, however much that would save
+    covers: Callable[[StackSample], bool] | None = None  # which stack samples it explains, where it is about some
+    fix: str | None = None  # what to do in this case, where that is not what the cause says
 
 
 Rule = Callable[["Evidence"], Suspicion | None]
@@ -79,7 +82,7 @@ class Cause:
             evidence=suspicion.evidence,
             projected=suspicion.saved.projection(),
             changes_learning=self.changes_learning,
-            fix=self.fix,
+            fix=suspicion.fix or self.fix,
             confirm=self.confirm,
             where=suspicion.where,
             sources=self.sources,

@@ -49,7 +49,7 @@ def clip_sync(e: Evidence) -> Suspicion | None:
     if not e.on_gpu or share < 0.05 or not e.counters.syncs_by_stage.get(OPTIMIZER):
         return None
     evidence = f"Clipping gradients took {units.share(share)} of the time, waiting for the GPU."
-    return Suspicion(OPTIMIZER, (evidence,), e.seen(share, 0.2, 0.9), e.where(clipping))
+    return Suspicion(OPTIMIZER, (evidence,), e.seen(share, 0.2, 0.9), e.where(clipping), covers=clipping)
 
 
 def without_clipping(c: Context, f: Finding) -> list[Intervention]:
@@ -148,7 +148,7 @@ def cache_flush(e: Evidence) -> Suspicion | None:
     if share < 0.03:
         return None
     evidence = f"Collecting garbage and giving memory back took {units.share(share)} of the time."
-    return Suspicion(stages.UNATTRIBUTED, (evidence,), e.seen(share, 0.8, 1.0), e.where(flushing))
+    return Suspicion(stages.UNATTRIBUTED, (evidence,), e.seen(share, 0.8, 1.0), e.where(flushing), covers=flushing)
 
 
 def without_flush(c: Context, f: Finding) -> list[Intervention]:

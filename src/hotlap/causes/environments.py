@@ -1,15 +1,13 @@
 """What makes a step or a reset of an environment slow."""
 
 import ast
-from contextlib import suppress
 
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
-from hotlap.causes.remedy import Context, config, recorded, switch
+from hotlap.causes.remedy import Context, recorded, switch
 from hotlap.causes.stacks import StackSample
 from hotlap.core import units
 from hotlap.core.counts import SLEPT
-from hotlap.core.errors import UsageError
 from hotlap.core.paths import ENVIRONMENT, RESET, STEP, WAIT
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
@@ -36,7 +34,7 @@ def realtime_throttle(e: Evidence) -> Suspicion | None:
 
     evidence = f"Environments slept for {units.share(slept)} {of_what} (time.sleep)."
     saved = Saved(slept, 0.97 * slept, slept + 0.45 * (1 - slept))  # a core that sleeps all the time wakes up cold
-    return Suspicion(STEP, (evidence,), saved, e.where(asleep))
+    return Suspicion(STEP, (evidence,), saved, e.where(asleep), covers=asleep)
 
 
 def without_sleep(c: Context, f: Finding) -> list[Intervention]:
@@ -70,7 +68,7 @@ def render(e: Evidence) -> Suspicion | None:
     if share < 0.03:
         return None
     evidence = f"Drawing frames took {units.share(share)} of the time during collection."
-    return Suspicion(STEP, (evidence,), e.seen(share, 0.95, 1.0), e.where(drawing))
+    return Suspicion(STEP, (evidence,), e.seen(share, 0.95, 1.0), e.where(drawing), covers=drawing)
 
 
 def without_render(c: Context, f: Finding) -> list[Intervention]:
@@ -99,7 +97,7 @@ def pandas_index(e: Evidence) -> Suspicion | None:
     if share < 0.03:
         return None
     evidence = f"pandas took {units.share(share)} of the time, inside steps of environments."
-    return Suspicion(STEP, (evidence,), e.seen(share, 0.9, 1.0), e.where(looking_up))
+    return Suspicion(STEP, (evidence,), e.seen(share, 0.9, 1.0), e.where(looking_up), covers=looking_up)
 
 
 PANDAS_INDEX = Cause(
@@ -125,7 +123,7 @@ def deepcopy(e: Evidence) -> Suspicion | None:
     if share < 0.03:
         return None
     evidence = f"copy.deepcopy took {units.share(share)} of the time."
-    return Suspicion(STEP, (evidence,), e.seen(share, 0.8, 1.0), e.where(copying))
+    return Suspicion(STEP, (evidence,), e.seen(share, 0.8, 1.0), e.where(copying), covers=copying)
 
 
 DEEPCOPY = Cause(
@@ -178,7 +176,7 @@ def wrapper_tax(e: Evidence) -> Suspicion | None:
         f"Wrappers took {units.share(share)} of the time; the environment inside them {units.share(max(env - share, 0.0))}."
     )
     chains = [f"{' > '.join(chain.chain)} ({chain.environments} in all)" for chain in e.description.environments[:1]]
-    return Suspicion(STEP, (evidence, *chains), e.seen(share, 0.7, 1.0), e.where(in_wrapper))
+    return Suspicion(STEP, (evidence, *chains), e.seen(share, 0.7, 1.0), e.where(in_wrapper), covers=in_wrapper)
 
 
 def _innermost_part(stack: StackSample) -> Frame | None:
@@ -218,54 +216,6 @@ WRAPPER_TAX = Cause(
 )
 
 
-def python_loop(e: Evidence) -> Suspicion | None:
-    """Stack samples in lines of an environment that a loop or a recursion of user code repeats."""
-
-    def looping(stack: StackSample) -> bool:
-        if stack.stage not in ENVIRONMENT:
-            return False
-        if stack.waited > 0.5 * stack.seconds:  # the loop waits for a library that does the work
-            return False
-        below = [frame for frame in stack.below_step() if frame.user]
-        names = [(frame.file, frame.name) for frame in below]
-        return any(e.loops(frame) for frame in below) or len(set(names)) < len(names)
-
-    share = e.time_in(looping)
-    if e.is_system:
-        share = e.exclusive_share(STEP, RESET) if not e.config.get("turbo") and _has_kernel(e.run.header.target) else 0.0
-    if share < 0.05:
-        return None
-    number = f"{e.num_envs} environments" if e.num_envs > 1 else "one environment"
-    evidence = f"Python loops inside environments took {units.share(share)} of the time ({number}, one core)."
-    return Suspicion(STEP, (evidence,), e.seen(share, 0.6, 1.0, 0.88), e.where(looping))
-
-
-def _has_kernel(system: str) -> bool:
-    """Whether hotlap has this system's environment compiled."""
-    from hotlap import systems  # late: a system brings torch along
-
-    with suppress(UsageError):  # a plugin's, which is not installed here
-        return systems.has_kernel(system)
-    return False
-
-
-def compiled_loop(c: Context, f: Finding) -> list[Intervention]:
-    if c.evidence.is_system:
-        return [config("turbo", turbo=True)]
-    return [*c.edited(f, f"{c.function(f)} compiled with Numba", rewrite.jitted), *recorded(c, f)]
-
-
-PYTHON_LOOP = Cause(
-    id="env-python-loop",
-    title="the environment's rules run in interpreted Python loops",
-    fix="write the loop with numpy over all environments, or in C or Numba",
-    rule=python_loop,
-    confirm="compile the function, or return its recorded results",
-    remedies=compiled_loop,
-    sources=("AgileRL/AgileRL#340", "S3"),
-)
-
-
 def jax_unjitted(e: Evidence) -> Suspicion | None:
     """Stack samples in JAX's dispatch, inside steps."""
 
@@ -276,7 +226,7 @@ def jax_unjitted(e: Evidence) -> Suspicion | None:
     if share < 0.1:
         return None
     evidence = f"JAX dispatched single operations for {units.share(share)} of the time, inside steps."
-    return Suspicion(STEP, (evidence,), Saved(0.7 * share, 0.3 * share, share), e.where(dispatching))
+    return Suspicion(STEP, (evidence,), Saved(0.7 * share, 0.3 * share, share), e.where(dispatching), covers=dispatching)
 
 
 def recorded_step(c: Context, f: Finding) -> list[Intervention]:
@@ -303,6 +253,5 @@ CAUSES = (
     DEEPCOPY,
     SLOW_RESET,
     WRAPPER_TAX,
-    PYTHON_LOOP,
     JAX_UNJITTED,
 )

@@ -1,15 +1,16 @@
 """What rules ask about a run: its stages, counters, stack samples, the user's code, and what the script is made of."""
 
+import ast
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from hotlap.causes.cause import Saved
+from hotlap.causes.loops import Loops, WorkLoop
 from hotlap.causes.stacks import StackSample, read_codes, read_stack_samples
 from hotlap.core import stages, stats
 from hotlap.core.counts import ENV_STEPS, EPISODE_STEPS, EPISODES, FORWARDS, UPDATES
@@ -256,6 +257,14 @@ class Evidence:
                 times[f"{frame.file}:{frame.line}"] += self.weight(stack)
         return max(times, key=lambda place: times[place]) if times else None
 
+    def stage_of(self, test: Test) -> str:
+        """The stage in which most of that time was spent."""
+        times: defaultdict[str, float] = defaultdict(float)
+        for stack in self.stack_samples:
+            if test(stack):
+                times[stack.stage or stages.UNATTRIBUTED] += self.weight(stack)
+        return max(times, key=lambda stage: times[stage], default=stages.UNATTRIBUTED)
+
     @cached_property
     def learning_lines(self) -> set[tuple[str, int]]:
         """Lines of user code that learning passes through."""
@@ -273,15 +282,24 @@ class Evidence:
         return self.codes[frame.file].line(frame.line) if frame and frame.file in self.codes else ""
 
     @cached_property
-    def _loops(self) -> dict[Frame, list[Any]]:
-        return {}
+    def _loops(self) -> Loops:
+        return Loops(self.stack_samples, self.codes)
 
-    def loops(self, frame: Frame) -> list[Any]:
+    def loops(self, frame: Frame) -> list[ast.stmt | ast.expr]:
         """The loops of user code that repeat this frame's line."""
-        if frame not in self._loops:
-            code = self.codes.get(frame.file)
-            self._loops[frame] = code.loops(frame.line) if code else []
-        return self._loops[frame]
+        return self._loops.around(frame)
+
+    def work_loops(self, stack: StackSample) -> Iterator[WorkLoop]:
+        """Those that repeat lines of a stack and do not drive training, the outermost first."""
+        return self._loops.work(stack)
+
+    def drives(self, frame: Frame) -> bool:
+        """Whether a frame's line is part of the training loop, rather than work that it calls."""
+        return self._loops.is_driver(frame)
+
+    def runs_training(self, frame: Frame) -> bool:
+        """Whether a line itself steps or learns, or calls what does: `model.learn(...)`."""
+        return self._loops.runs_training(frame)
 
 
 def _with_the_rest(share: float, part: float = 0.3) -> float:

@@ -37,7 +37,7 @@ def logger(e: Evidence) -> Suspicion | None:
     evidence = [f"Logging took {units.share(share)} of the time."]
     if (calls := e.calls(stages.LOG)) and e.env_steps:
         evidence.append(f"{calls / e.env_steps:.2f} calls per environment step.")
-    return Suspicion(stages.LOG, tuple(evidence), e.seen(share, 0.9, 1.0), e.where(writing))
+    return Suspicion(stages.LOG, tuple(evidence), e.seen(share, 0.9, 1.0), e.where(writing), covers=writing)
 
 
 def without_logs(c: Context, f: Finding) -> list[Intervention]:
@@ -108,7 +108,7 @@ def checkpoint(e: Evidence) -> Suspicion | None:
     if share < 0.04:
         return None
     evidence = f"Checkpoints took {units.share(share)} of the time."
-    return Suspicion(stages.CHECKPOINT, (evidence,), e.saved(share, 0.85, 1.0), e.where(saving))
+    return Suspicion(stages.CHECKPOINT, (evidence,), e.saved(share, 0.85, 1.0), e.where(saving), covers=saving)
 
 
 def without_checkpoints(c: Context, f: Finding) -> list[Intervention]:

@@ -117,7 +117,7 @@ def cv2_threads(e: Evidence) -> Suspicion | None:
         return None
     part = share or e.exclusive_share(WAIT, STEP)
     evidence = f"OpenCV runs {threads:.0f} threads in each of {max(workers, 1)} processes, on {e.cores:g} cores."
-    return Suspicion(STEP, (evidence,), Saved(0.4 * part, 0.02, 0.9 * part), e.where(drawing))
+    return Suspicion(STEP, (evidence,), Saved(0.4 * part, 0.02, 0.9 * part), e.where(drawing), covers=drawing)
 
 
 def without_cv2_threads(c: Context, f: Finding) -> list[Intervention]:
@@ -147,7 +147,7 @@ def gil_locks(e: Evidence) -> Suspicion | None:
     if share < 0.1:
         return None
     evidence = f"The training thread waited for other threads for {units.share(share)} of the time."
-    return Suspicion(stages.UNATTRIBUTED, (evidence,), e.seen(share, 0.2, 1.0), e.where(waiting))
+    return Suspicion(stages.UNATTRIBUTED, (evidence,), e.seen(share, 0.2, 1.0), e.where(waiting), covers=waiting)
 
 
 GIL_LOCKS = Cause(

@@ -1,10 +1,10 @@
 """How an update is computed: losses, gradients, optimizers, compilers."""
 
 import ast
-import re
 
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
+from hotlap.causes.interpreted import is_over_parameters
 from hotlap.causes.remedy import Context, skipped_loop, switch
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
@@ -15,8 +15,6 @@ from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
 from hotlap.record.lines import WARMUP
 from hotlap.record.stacks import Frame
-
-_PARAMETERS = re.compile(r"\.parameters\(\)|\.named_parameters\(\)|state_dict\(\)|param_groups|\bparams\b")
 
 
 def anomaly(e: Evidence) -> Suspicion | None:
@@ -56,7 +54,7 @@ def recompile(e: Evidence) -> Suspicion | None:
     if graphs < 3 or share < 0.05:
         return None
     evidence = f"{graphs:.0f} graphs were compiled after warm-up; compiling took {units.share(share)} of the time."
-    return Suspicion(LOSS, (evidence,), e.seen(share, 0.8, 1.0), e.where(compiling))
+    return Suspicion(LOSS, (evidence,), e.seen(share, 0.8, 1.0), e.where(compiling), covers=compiling)
 
 
 def compile_off(c: Context, f: Finding) -> list[Intervention]:
@@ -111,7 +109,7 @@ def rnn_loop(e: Evidence) -> Suspicion | None:
     evidence = (
         f"A recurrent layer called step by step took {units.share(share)} of the time, its gradients {units.share(backward)}."
     )
-    return Suspicion(LOSS, (evidence,), e.seen(share + backward, 0.5, 0.97, 0.8), e.where(stepping))
+    return Suspicion(LOSS, (evidence,), e.seen(share + backward, 0.5, 0.97, 0.8), e.where(stepping), covers=stepping)
 
 
 def _loops_over_time(e: Evidence, frame: Frame) -> bool:
@@ -147,7 +145,7 @@ def param_loops(e: Evidence) -> Suspicion | None:
     """Stack samples in loops over parameters; optimizers that step through tensors one by one."""
 
     def looping(stack: StackSample) -> bool:
-        return any(frame.user and any(_over_parameters(loop) for loop in e.loops(frame)) for frame in stack.frames)
+        return any(frame.user and any(is_over_parameters(loop) for loop in e.loops(frame)) for frame in stack.frames)
 
     share = e.time_in(looping)
     slow = [o for o in e.description.optimizers if o.foreach is False and not o.fused and o.tensors > 4]
@@ -161,11 +159,7 @@ def param_loops(e: Evidence) -> Suspicion | None:
         evidence.append(f"{slow[0].name} steps through {slow[0].tensors} tensors one by one ({units.share(plain)}).")
     loops = e.seen(share, 0.5, 0.95, 0.75)
     saved = Saved(loops.value + 0.5 * plain, loops.low + 0.2 * plain, loops.high + 0.7 * plain)
-    return Suspicion(TARGET, tuple(evidence), saved, e.where(looping))
-
-
-def _over_parameters(loop: object) -> bool:
-    return isinstance(loop, ast.For) and bool(_PARAMETERS.search(ast.unparse(loop.iter)))
+    return Suspicion(TARGET, tuple(evidence), saved, e.where(looping), covers=looping)
 
 
 def foreach(c: Context, f: Finding) -> list[Intervention]:

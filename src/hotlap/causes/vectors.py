@@ -68,7 +68,7 @@ def payload(e: Evidence) -> Suspicion | None:
         f"Each step sends {units.size(_bytes(e))} between processes; environments work for {units.share(row.env_share)} "
         f"of the workers' time, and the main process waits or steps for {units.share(share)} of its own."
     )
-    return Suspicion(WAIT, (evidence,), saved, e.where(unpacking))
+    return Suspicion(WAIT, (evidence,), saved, e.where(unpacking), covers=unpacking)
 
 
 def less_payload(c: Context, f: Finding) -> list[Intervention]:

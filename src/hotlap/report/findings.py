@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hotlap.core import units
 from hotlap.record.diagnosis import Diagnosis
 from hotlap.record.finding import Finding, Projection
 from hotlap.report.sections import Cells, Notes, Section, Table
@@ -15,7 +16,7 @@ def headline(diagnosis: Diagnosis) -> str:
 
 
 def sections(diagnosis: Diagnosis) -> list[Section]:
-    built: list[Section] = [Notes([summary(diagnosis.findings)], kind="result")]
+    built: list[Section] = [Notes([summary(diagnosis)], kind="result")]
     if diagnosis.warnings:
         built.append(Notes(diagnosis.warnings))
     if diagnosis.findings:
@@ -23,10 +24,13 @@ def sections(diagnosis: Diagnosis) -> list[Section]:
     return [*built, *(finding_table(i, finding) for i, finding in enumerate(diagnosis.findings, 1))]
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def summary(diagnosis: Diagnosis) -> str:
     """The diagnosis in a sentence."""
+    findings = diagnosis.findings
     if not findings:
-        return "Nothing that hotlap knows slows this run down."
+        largest = sorted(diagnosis.stages, key=lambda path: -diagnosis.stages[path].share)[:3]
+        where = ", ".join(f"{path} {units.share(diagnosis.stages[path].share)}" for path in largest)
+        return f"No cause of slowness was found: the time goes to the work of training itself{f' ({where})' if where else ''}."
     worth = [finding for finding in findings if finding.projected.speedup > 1]
     if not worth:
         return _sentence(findings[0])
