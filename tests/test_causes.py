@@ -240,6 +240,64 @@ def test_sleep_is_named_by_its_seconds(tmp_path):
     assert first.projected.speedup == pytest.approx(1 / (1 - 0.25), rel=0.01)
 
 
+NO_ENVIRONMENT = {"update/loss": 0.3, "update/backward": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("code", "inner", "cause"),
+    [
+        ("time.sleep(0.01)", (), "env-realtime-throttle"),
+        ("self.clock.tick(40)", (), "env-realtime-throttle"),
+        ("plt.plot(scores)", (("plot", "lib/matplotlib/pyplot.py", 1),), "env-render"),
+        ("row = table.loc[now]", (("loc", "lib/pandas/core.py", 1),), "env-pandas-index"),
+        ("twin = copy.deepcopy(game)", (("deepcopy", "lib/copy.py", 1),), "env-deepcopy"),
+        ("log.write(text)", (), "logger-per-step"),
+        ("x = torch.tensor([b.state for b in batch])", (), "list-to-tensor"),
+    ],
+)
+def test_lines_are_blamed_in_whatever_stage_they_are(code, inner, cause, tmp_path):
+    """Also where no environment was recognised."""
+    stacks = [("", [("main", "train.py", 3), *inner], 2.0), ("update/backward", [("main", "train.py", 4)], 1.0)]
+    text = f"def main():\n    while True:\n        {code}\n        loss.backward()\n"
+    run = make_run(tmp_path / "r", NO_ENVIRONMENT, {"updates": 16}, stacks=stacks, sources={"train.py": text}, environments=())
+    first, *_ = causes.diagnose(run).findings
+    assert first.cause == cause and first.where == "train.py:3" and first.projected.speedup > 1.5
+
+
+def test_a_loop_that_sleeps_until_something_happens_is_no_throttle(tmp_path):
+    text = "def main():\n    while queue.empty():\n        time.sleep(0.01)\n    loss.backward()\n"
+    stacks = [("", [("main", "train.py", 3)], 2.0)]
+    run = make_run(tmp_path / "r", NO_ENVIRONMENT, {"updates": 16}, stacks=stacks, sources={"train.py": text})
+    (finding,) = causes.diagnose(run).findings
+    assert finding.cause == "hot-spot"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_list"),
+    [
+        ("x = torch.tensor(observation)", False),  # that a step returned
+        ("x = torch.tensor(np.array(states))", False),
+        ("x = torch.as_tensor(array)", False),
+        ("x = torch.tensor(rewards)", True),
+        ("x = torch.tensor(column)", True),
+        ("x = torch.tensor(list(batch))", True),
+    ],
+)
+def test_one_array_is_no_list(code, is_list, tmp_path):
+    text = f"""\
+def main():
+    rewards = []
+    array = np.zeros(4)
+    column, rest = zip(*batch)
+    observation, reward, done, info = env.step(0)
+    rewards.append(reward)
+    {code}
+"""
+    stacks = [("collect/act", [("main", "train.py", 7)], 1.0), ("collect/act", [("main", "train.py", 2)], 2.0)]
+    run = make_run(tmp_path / "r", PPO, PPO_COUNTS, stacks=stacks, sources={"train.py": text})
+    assert ("list-to-tensor" in found_in(run)) == is_list
+
+
 def test_subprocesses_are_right_for_heavy_environments_and_wrong_for_light_ones(tmp_path):
     """The same layout, the answer flips with the cost of a step."""
     assert found_in(scenario("cheap", tmp_path / "a"))[0] == "subproc-cheap-env"

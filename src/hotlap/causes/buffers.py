@@ -2,7 +2,9 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Sequence
+from enum import Enum
 
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
@@ -12,6 +14,7 @@ from hotlap.core import stages, units
 from hotlap.core.counts import ENV_STEPS, UPDATES
 from hotlap.core.paths import STORE
 from hotlap.interventions import batching, rewrite
+from hotlap.interventions.code import Code
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
 from hotlap.record.lines import TRACED
@@ -19,6 +22,7 @@ from hotlap.record.stacks import Frame
 
 _READS = re.compile(r"\.(item|numpy|cpu|tolist|clone)\(\)|\bint\(|\bfloat\(|\bbool\(")
 _TENSORS = re.compile(r"\b(torch\.)?(tensor|as_tensor|Tensor|FloatTensor|LongTensor|stack)\(")
+TOO_SLOW = 0.08  # share of the time of one line that makes a tensor: no single array takes so long
 _CAPACITY = r"buffer_?size|capacity|replay_?size|memory_?size|max_?len"
 
 
@@ -160,32 +164,85 @@ SAMPLER_CAPACITY = Cause(
 
 
 def list_to_tensor(e: Evidence) -> Suspicion | None:
-    """Stack samples in lines that make a tensor of a list."""
+    """Stack samples in lines that make a tensor of a list; one array is copied at once, and is not meant."""
+    known: dict[Frame, Made] = {}
+
+    def made(stack: StackSample) -> Made:
+        innermost = stack.frames[-1] if stack.frames else None
+        if innermost is None or not innermost.user:
+            return Made.NOTHING
+        if innermost not in known:
+            known[innermost] = _made_of(e, innermost)
+        return known[innermost]
+
+    unclear: defaultdict[Frame, float] = defaultdict(float)  # copying an array is never that slow
+    for stack in e.stack_samples:
+        if made(stack) is Made.UNCLEAR:
+            unclear[stack.frames[-1]] += e.weight(stack)
 
     def making(stack: StackSample) -> bool:
-        innermost = stack.frames[-1] if stack.frames else None
-        return innermost is not None and innermost.user and _from_list(e, innermost)
+        return made(stack) is Made.LIST or (bool(stack.frames) and unclear.get(stack.frames[-1], 0.0) > TOO_SLOW)
 
     share = e.time_in(making)
     if share < 0.05:
         return None
     evidence = f"Making tensors from lists took {units.share(share)} of the time."
-    return Suspicion(stages.SAMPLE, (evidence,), e.seen(share, 0.5, 0.95, 0.78), e.where(making), covers=making)
+    saved = e.seen(share, 0.5, 0.95, 0.78)
+    return Suspicion(e.stage_of(making), (evidence,), saved, e.where(making), covers=making)
 
 
-def _from_list(e: Evidence, frame: Frame) -> bool:
-    """Whether a line makes a tensor of something that is no plain array: a list, a comprehension, a column of a batch."""
+class Made(Enum):
+    """What a line makes a tensor of."""
+
+    LIST = "list"
+    UNCLEAR = "unclear"
+    NOTHING = "nothing"  # or an array
+
+
+def _made_of(e: Evidence, frame: Frame) -> Made:
     code = e.codes.get(frame.file)
     statement = code.statement(frame.line) if code else None
-    if statement is None or isinstance(statement, ast.For | ast.While | ast.If | ast.With | ast.FunctionDef | ast.ClassDef):
-        return False
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and _TENSORS.match(ast.unparse(node.func) + "(") and node.args:
-            made_of = node.args[0]
-            listed = isinstance(made_of, ast.List | ast.ListComp | ast.Tuple | ast.Name | ast.Call | ast.Subscript)
-            if listed and "np." not in ast.unparse(made_of):
-                return ast.unparse(node.func) != "torch.stack"
-    return False
+    if code is None or isinstance(statement, ast.For | ast.While | ast.If | ast.With | ast.FunctionDef | ast.ClassDef | None):
+        return Made.NOTHING
+    kinds = [
+        _kind(code, node.args[0], frame.line)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call) and node.args and _TENSORS.match(ast.unparse(node.func) + "(")
+        if ast.unparse(node.func) != "torch.stack"
+    ]
+    return next((kind for kind in (Made.LIST, Made.UNCLEAR) if kind in kinds), Made.NOTHING)
+
+
+def _kind(code: Code, value: ast.expr, line: int) -> Made:
+    """Whether an expression is a list: as it is written, or where its name is set."""
+    text = ast.unparse(value)
+    if "np." in text or ".numpy(" in text or isinstance(value, ast.Constant):
+        return Made.NOTHING
+    if isinstance(value, ast.List | ast.ListComp | ast.Tuple | ast.GeneratorExp) or re.match(r"(list|tuple|zip|map)\(", text):
+        return Made.LIST
+    if isinstance(value, ast.Name):
+        return _kind_of_name(code, value.id, line)
+    return Made.UNCLEAR if isinstance(value, ast.Call | ast.Subscript | ast.Attribute) else Made.NOTHING
+
+
+def _kind_of_name(code: Code, name: str, line: int) -> Made:
+    scope = code.function(line) or code.tree
+    if f"{name}.append(" in code.source(scope):
+        return Made.LIST
+    kinds = set()
+    for node in ast.walk(scope):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.For) else []
+        value = node.value if isinstance(node, ast.Assign) else getattr(node, "iter", None)
+        if value is None or not any(isinstance(part, ast.Name) and part.id == name for t in targets for part in ast.walk(t)):
+            continue
+        text = ast.unparse(value)
+        if re.match(r"(zip|map|list|random\.sample)\(", text) or isinstance(value, ast.List | ast.ListComp):
+            kinds.add(Made.LIST)
+        elif re.search(r"\bnp\.|\.(reset|step)\(", text):
+            kinds.add(Made.NOTHING)
+        else:
+            kinds.add(Made.UNCLEAR)
+    return next((kind for kind in (Made.LIST, Made.UNCLEAR) if kind in kinds), Made.NOTHING if kinds else Made.UNCLEAR)
 
 
 def arrays_first(c: Context, f: Finding) -> list[Intervention]:

@@ -1,12 +1,13 @@
 """What makes a step or a reset of an environment slow."""
 
 import ast
+import re
 
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, recorded, switch
 from hotlap.causes.stacks import StackSample
-from hotlap.core import units
+from hotlap.core import stages, units
 from hotlap.core.counts import SLEPT
 from hotlap.core.paths import ENVIRONMENT, RESET, STEP, WAIT
 from hotlap.interventions import rewrite
@@ -14,13 +15,23 @@ from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
 from hotlap.record.stacks import Frame
 
-_DRAWS = ("render", "_render", "render_frame", "_render_frame", "_draw", "draw", "get_image", "_get_image")
+_SLEEPS = re.compile(r"\bsleep\(|clock\.tick(_busy_loop)?\(|pygame\.time\.(wait|delay)\(")
+_DRAWING = ("pygame/", "matplotlib/")  # packages
+_DRAWS = ("render", "_render", "render_frame", "_render_frame", "get_image", "_get_image", "update_ui", "_update_ui", "imshow")
+_MAY_DRAW = ("draw", "_draw")  # while collecting; a buffer draws batches
+BESIDE = (stages.LOG, stages.CHECKPOINT, stages.EVALUATE)  # work beside training, with causes of its own
 _PARTS = ("step", "reset", "observation", "reward", "action", "_step", "_call", "_reset", "forward")
 
 
 def realtime_throttle(e: Evidence) -> Suspicion | None:
-    """Seconds in `time.sleep` inside steps, in the script or in its workers."""
-    slept = e.count(f"{SLEPT}@{STEP}") / e.wall if e.wall else 0.0
+    """Seconds in `time.sleep` or a clock's tick: inside steps or beside them, in the script or in its workers."""
+
+    def asleep(stack: StackSample) -> bool:
+        return bool(_SLEEPS.search(e.code(stack.user_frame))) and stack.stage not in BESIDE and not _polls(e, stack)
+
+    sampled, stage = e.time_in(asleep), e.stage_of(asleep)
+    slept = max(e.count(f"{SLEPT}@{STEP}") / e.wall if e.wall else 0.0, 0.0 if e.workers else sampled)
+    whose = "The training loop" if sampled and stage not in ENVIRONMENT else "Environments"
     of_what = "of the time"
     if e.workers:
         most = max((row.slept_share for row in e.workers.each.values()), default=0.0)
@@ -28,13 +39,15 @@ def realtime_throttle(e: Evidence) -> Suspicion | None:
         of_what = "of the time, in worker processes"
     if slept < 0.03:
         return None
-
-    def asleep(stack: StackSample) -> bool:
-        return stack.stage in ENVIRONMENT and "sleep" in e.code(stack.user_frame)
-
-    evidence = f"Environments slept for {units.share(slept)} {of_what} (time.sleep)."
+    evidence = f"{whose} slept for {units.share(slept)} {of_what} (time.sleep or a clock's tick)."
     saved = Saved(slept, 0.97 * slept, slept + 0.45 * (1 - slept))  # a core that sleeps all the time wakes up cold
-    return Suspicion(STEP, (evidence,), saved, e.where(asleep), covers=asleep)
+    return Suspicion(stage if sampled else STEP, (evidence,), saved, e.where(asleep), covers=asleep)
+
+
+def _polls(e: Evidence, stack: StackSample) -> bool:
+    """Whether a sleep is the body of a loop that waits for something."""
+    loops = e.loops(stack.user_frame) if stack.user_frame else []
+    return bool(loops) and isinstance(loops[-1], ast.While) and len(loops[-1].body) == 1
 
 
 def without_sleep(c: Context, f: Finding) -> list[Intervention]:
@@ -46,7 +59,7 @@ def without_sleep(c: Context, f: Finding) -> list[Intervention]:
 
 REALTIME_THROTTLE = Cause(
     id="env-realtime-throttle",
-    title="the environment sleeps to keep pace with a clock",
+    title="the script sleeps to keep pace with a clock",
     fix="run the simulator without its clock: drop the sleep, or run headless and faster than real time",
     rule=realtime_throttle,
     confirm="skip the sleep",
@@ -57,18 +70,19 @@ REALTIME_THROTTLE = Cause(
 
 
 def render(e: Evidence) -> Suspicion | None:
-    """Stack samples in functions that draw, during collection."""
+    """Stack samples in functions that draw, outside of evaluations."""
 
     def drawing(stack: StackSample) -> bool:
-        return any(f.name in _DRAWS or "pygame/" in f.file for f in stack.below_step()) or (
-            stack.stage.startswith("collect") and any(f.name in _DRAWS for f in stack.frames)
-        )
+        if stack.stage in BESIDE or _SLEEPS.search(e.code(stack.user_frame)):
+            return False
+        names = (*_DRAWS, *_MAY_DRAW) if stack.stage.startswith(stages.COLLECT) else _DRAWS
+        return any(frame.name in names or any(package in frame.file for package in _DRAWING) for frame in stack.frames)
 
     share = e.time_in(drawing)
     if share < 0.03:
         return None
-    evidence = f"Drawing frames took {units.share(share)} of the time during collection."
-    return Suspicion(STEP, (evidence,), e.seen(share, 0.95, 1.0), e.where(drawing), covers=drawing)
+    evidence = f"Drawing frames took {units.share(share)} of the time while training."
+    return Suspicion(e.stage_of(drawing), (evidence,), e.seen(share, 0.95, 1.0), e.where(drawing), covers=drawing)
 
 
 def without_render(c: Context, f: Finding) -> list[Intervention]:
@@ -88,21 +102,22 @@ RENDER = Cause(
 
 
 def pandas_index(e: Evidence) -> Suspicion | None:
-    """Stack samples inside pandas, in steps of environments."""
+    """Stack samples inside pandas, wherever training looks something up in it."""
 
     def looking_up(stack: StackSample) -> bool:
-        return stack.stage in ENVIRONMENT and any("pandas/" in frame.file for frame in stack.frames)
+        return stack.stage not in BESIDE and any("pandas/" in frame.file for frame in stack.frames)
 
     share = e.time_in(looking_up)
     if share < 0.03:
         return None
-    evidence = f"pandas took {units.share(share)} of the time, inside steps of environments."
-    return Suspicion(STEP, (evidence,), e.seen(share, 0.9, 1.0), e.where(looking_up), covers=looking_up)
+    stage = e.stage_of(looking_up)
+    evidence = f"pandas took {units.share(share)} of the time, mostly in {stage}."
+    return Suspicion(stage, (evidence,), e.seen(share, 0.9, 1.0), e.where(looking_up), covers=looking_up)
 
 
 PANDAS_INDEX = Cause(
     id="env-pandas-index",
-    title="every step looks up rows of a pandas table",
+    title="rows of a pandas table are looked up one by one",
     fix="copy the table into a float32 array once, and index that",
     rule=pandas_index,
     confirm="return a recorded row",
@@ -123,7 +138,7 @@ def deepcopy(e: Evidence) -> Suspicion | None:
     if share < 0.03:
         return None
     evidence = f"copy.deepcopy took {units.share(share)} of the time."
-    return Suspicion(STEP, (evidence,), e.seen(share, 0.8, 1.0), e.where(copying), covers=copying)
+    return Suspicion(e.stage_of(copying), (evidence,), e.seen(share, 0.8, 1.0), e.where(copying), covers=copying)
 
 
 DEEPCOPY = Cause(

@@ -36,7 +36,7 @@ def logger(e: Evidence) -> Suspicion | None:
         return None
     evidence = [f"Logging took {units.share(share)} of the time."]
     if (calls := e.calls(stages.LOG)) and e.env_steps:
-        evidence.append(f"{calls / e.env_steps:.2f} calls per environment step.")
+        evidence.append(f"{units.count(calls / e.env_steps)} calls per environment step.")
     return Suspicion(stages.LOG, tuple(evidence), e.seen(share, 0.9, 1.0), e.where(writing), covers=writing)
 
 
@@ -50,7 +50,7 @@ def without_logs(c: Context, f: Finding) -> list[Intervention]:
 
 LOGGER = Cause(
     id="logger-per-step",
-    title="something is logged on every step",
+    title="logging takes a large part of the time",
     fix="log once per iteration, and flush rarely",
     rule=logger,
     confirm="log ten times rarer, or not at all",
