@@ -34,7 +34,7 @@ from hotlap.record.comparison import (
 from hotlap.record.counters import fill_worker_steps
 from hotlap.record.header import Status, Verb
 from hotlap.record.machine import Gpu, Machine
-from hotlap.record.run import Identity, Run, load
+from hotlap.record.run import MEASURED, Identity, Run, load
 from hotlap.record.series import unattributed
 
 SCHEMA, COMPARE_SCHEMA = "hotlap.gate/2", "hotlap.compare/2"
@@ -90,7 +90,7 @@ def _short(value: float) -> float:
 
 def read_saved(path: str) -> tuple[CostSeries, ...]:
     """A baseline file, or a saved run."""
-    return read_baseline(Path(path)) if Path(path).suffix == ".json" else (series_of(load(path)),)
+    return read_baseline(Path(path)) if Path(path).suffix == ".json" else (series_of(load(path, MEASURED)),)
 
 
 def check_comparable(base: Sequence[CostSeries], new: Sequence[CostSeries], anyway: bool) -> list[str]:

@@ -373,7 +373,7 @@ def investigate(
 
 def reopen(path: str, rerun: bool = False, budget: float | None = None) -> Run:
     """An investigation that was interrupted, planned only, or refused, to go on with."""
-    run = load(path)
+    run = load(path, (Verb.INVESTIGATE,))
     if run.header.verb is not Verb.INVESTIGATE:
         raise UsageError(f"{path} is a {run.header.verb}, not an investigation")
     run.refuse_if_running()

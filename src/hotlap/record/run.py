@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,8 @@ from hotlap.record.machine import Machine
 from hotlap.record.upgrade import upgraded
 
 RUNS = Path(".hotlap") / "runs"
+LATEST = "latest"
+MEASURED = (Verb.PROFILE, Verb.TRAIN)  # the runs that hold one target's samples
 
 
 @dataclass(frozen=True)
@@ -177,9 +180,9 @@ def this_process() -> Process:
     return Process(os.getpid(), processes.started(os.getpid()) or 0.0)
 
 
-def load(path: str | Path) -> Run:
-    """Read a record. `path` is a run folder, a run's id, or "latest"."""
-    folder = find(path)
+def load(path: str | Path, kinds: Collection[Verb] = ()) -> Run:
+    """Read a record. `path` is a run folder, a run's id, or "latest": of these kinds, if any are named."""
+    folder = find(path, kinds)
     header = _read_header(folder / "run.json")
     workers = {file.stem: read_lines(file) for file in sorted((folder / "workers").glob("*.jsonl"))[:MOST_WORKERS]}
     return Run(folder, header, read_lines(folder / "samples.jsonl"), workers)
@@ -188,17 +191,28 @@ def load(path: str | Path) -> Run:
 MOST_WORKERS = 4_096  # files of worker processes that are read
 
 
-def find(path: str | Path) -> Path:
-    """The folder of a run given by path, id or "latest"."""
+def find(path: str | Path, kinds: Collection[Verb] = ()) -> Path:
+    """The folder of a run given by path, id or "latest": the newest of these kinds, or of all."""
     if (folder := Path(path)).is_dir():
         return folder
     if (folder := RUNS / path).is_dir():
         return folder
     runs = sorted(RUNS.glob("*/run.json"), key=lambda file: file.stat().st_mtime)
-    if str(path) == "latest" and runs:
-        return runs[-1].parent
+    if str(path) == LATEST and runs:
+        newest = next((file for file in reversed(runs) if not kinds or _kind(file) in kinds), None)
+        if newest is None:
+            raise RecordError(f"no {' or '.join(kinds)} run in .hotlap/runs here; the latest run is {runs[-1].parent.name}")
+        return newest.parent
     hint = f"; the latest run here is {runs[-1].parent.name}" if runs else "; there are no runs in .hotlap/runs here"
     raise RecordError(f"no run {str(path)!r}{hint}")
+
+
+def _kind(path: Path) -> Verb | None:
+    """The verb of a record; None if it is damaged."""
+    try:
+        return _read_header(path).verb
+    except RecordError:
+        return None
 
 
 def write_atomically(path: Path, data: str | bytes) -> None:

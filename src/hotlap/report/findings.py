@@ -7,6 +7,7 @@ from hotlap.record.diagnosis import Diagnosis
 from hotlap.record.finding import Finding, Projection
 from hotlap.report.sections import Cells, Notes, Section, Table
 
+MORE = "hotlap diagnose shows all evidence and the fixes"
 ADVICE_ONLY = "advice only: hotlap has no experiment for it"
 
 
@@ -22,6 +23,18 @@ def sections(diagnosis: Diagnosis) -> list[Section]:
     if diagnosis.findings:
         built.append(_ranking(diagnosis.findings))
     return [*built, *(finding_table(i, finding) for i, finding in enumerate(diagnosis.findings, 1))]
+
+
+def above(diagnosis: Diagnosis) -> list[Section]:
+    """The findings as they stand above a profile: the answer, and what there is to fix with the first of its evidence."""
+    if not diagnosis.stages:
+        return []
+    answer = Notes([summary(diagnosis)], kind="result")
+    if not diagnosis.findings:
+        return [answer]
+    ranking = _ranking(diagnosis.findings)
+    details = [(*row, finding.evidence[0]) for row, finding in zip(ranking.rows, diagnosis.findings, strict=True)]
+    return [answer, Table(ranking.title, (*ranking.columns, "evidence"), details, f"{ranking.note}; {MORE}", crop=True)]
 
 
 def summary(diagnosis: Diagnosis) -> str:

@@ -1,12 +1,12 @@
 """The report of an investigation: the answer first, then what was tried, and how to repeat it."""
 
-import shlex
 from collections.abc import Sequence
 
 from hotlap.core import units
 from hotlap.record.header import Status
 from hotlap.record.hypothesis import Reason, Verdict
 from hotlap.record.investigation import Gain, LearningVerdict
+from hotlap.report.commands import hotlap, on_target
 from hotlap.report.investigated import PLANNED, HypothesisRow, InvestigationReport
 from hotlap.report.investigated import report_of as report_of
 from hotlap.report.learning import learning_lines, learning_table
@@ -90,10 +90,10 @@ def _answer(report: InvestigationReport, confirmed: Sequence[HypothesisRow]) -> 
         ]
         return " ".join(filter(None, parts))
     if any(h.verdict == PLANNED for h in report.hypotheses):
-        return "The investigation is not finished: continue it with hotlap investigate --resume."
+        return f"The investigation is not finished: continue it with {hotlap('investigate', '--resume', report.identity.run)}"
     if report.hypotheses:
         return "None of the suspected causes was confirmed: nothing was found that makes this run slow."
-    return "Nothing that hotlap knows slows this run down."
+    return "No cause of slowness was found: the time goes to the work of training itself."
 
 
 def _interval(gain: Gain) -> str:
@@ -187,11 +187,12 @@ def _before_after(report: InvestigationReport) -> Table:
 
 
 def _recipe(report: InvestigationReport) -> Table:
-    run, command = report.identity.run, shlex.quote(report.command)
-    rows: list[Cells] = [("again", f"hotlap investigate {command} --budget {report.budget:.0f}s")]
-    rows += [(f"experiment {h.id}", f"hotlap report {run}/{h.experiment}") for h in report.hypotheses if h.experiment]
+    run = report.identity.run
+    again = on_target("investigate", report.command, ["--budget", f"{report.budget:.0f}s"])
+    rows: list[Cells] = [("again", again)] if again else []
+    rows += [(f"experiment {h.id}", hotlap("report", f"{run}/{h.experiment}")) for h in report.hypotheses if h.experiment]
     if report.accepted:
-        rows.append(("apply", f"hotlap investigate --resume {run} --apply"))
+        rows.append(("apply", hotlap("investigate", "--resume", run, "--apply")))
     rows.append(("time", f"{units.seconds(report.spent)} of {units.seconds(report.budget)}"))
     return Table("To repeat it", ("", ""), [*rows, *containment_rows(report.scratch, report.containment)])
 
@@ -201,7 +202,8 @@ def _monitoring(report: InvestigationReport) -> Table:
     rows: list[Cells] = []
     latest = report.after or report.before
     if latest and (rate := latest.throughput.env_steps_per_s):
-        target = f'--target "env_steps_per_s>{0.9 * rate:.0f}"'
-        rows.append(("throughput", f"hotlap profile {shlex.quote(report.command)} {target}"))
-    rows.append(("in CI", "hotlap gate latest --baseline baseline.json --max-slowdown 5%"))
+        command = on_target("profile", report.command, ["--target", f"env_steps_per_s>{0.9 * rate:.0f}"])
+        rows += [("throughput", command)] if command else []
+    rows.append(("once", hotlap("gate", "latest", "--save", "baseline.json")))
+    rows.append(("in CI", hotlap("gate", "latest", "--baseline", "baseline.json", "--max-slowdown", "5%")))
     return Table("To keep it fast", ("", ""), rows)

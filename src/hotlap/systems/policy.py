@@ -20,6 +20,7 @@ from torch import Tensor
 from hotlap.core.errors import RecordError
 from hotlap.core.text import one_line
 from hotlap.envs.spec import EnvSpec
+from hotlap.record.header import Verb
 from hotlap.record.run import find
 from hotlap.systems import load
 from hotlap.systems.configs import check_device, config_from
@@ -101,7 +102,7 @@ def load_policy(path: str | Path, device: str = "cpu") -> SavedPolicy:
 
     A system may adapt it to its environment as others have it (`RLSystem.outside`).
     """
-    saved = checkpoint.load_file(Path(path)) if Path(path).is_file() else checkpoint.load(find(str(path)))
+    saved = checkpoint.load_file(Path(path)) if Path(path).is_file() else checkpoint.load(find(str(path), (Verb.TRAIN,)))
     source = saved.source
     check_device(device)
     system = load(source.system, source.algorithm)

@@ -6,8 +6,7 @@ from typing import Annotated
 import tyro
 
 from hotlap.core.errors import UsageError
-from hotlap.record.header import Verb
-from hotlap.record.run import load
+from hotlap.record.run import MEASURED, load
 from hotlap.verbs.output import Switch, print_json
 
 
@@ -27,8 +26,8 @@ class Diagnose:
 def diagnose(args: Diagnose) -> int:
     from hotlap import causes
 
-    run = load(args.run)
-    if run.header.verb not in (Verb.PROFILE, Verb.TRAIN):
+    run = load(args.run, MEASURED)
+    if run.header.verb not in MEASURED:
         raise UsageError(f"{args.run} is a {run.header.verb}; diagnose a profile: hotlap profile TARGET")
     diagnosis = causes.diagnose(run)
     if args.json:

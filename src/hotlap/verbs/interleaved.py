@@ -80,9 +80,10 @@ def show(report: Any, as_json: bool, page: bool = True) -> int:
     if as_json:
         print_json(report)
     else:
+        from hotlap.report.commands import hotlap
         from hotlap.report.show import show_report
 
         show_report(report)
         if page:
-            print(f"\nas a page: hotlap report {report.identity.run} --format html")
+            print(f"\nas a page: {hotlap('report', report.identity.run, '--format', 'html')}")
     return EXIT_CODES.get(report.identity.status, 0)

@@ -10,6 +10,7 @@ import tyro
 
 from hotlap.core import secrets, units
 from hotlap.core.errors import UsageError
+from hotlap.record.header import Verb
 from hotlap.record.hypothesis import Hypothesis
 from hotlap.record.investigation import Settings
 from hotlap.record.run import Run, load, write_atomically
@@ -114,7 +115,7 @@ def _begin(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
 def _resume(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
     from hotlap.investigate import conduct
 
-    saved = load(args.resume or "").header.investigation.command
+    saved = load(args.resume or "", (Verb.INVESTIGATE,)).header.investigation.command
     if secrets.has_mask(saved) and not command:
         raise UsageError(f"the record keeps no secrets: name the target once more, as in {saved}")
     if command and secrets.masked_command(command) != saved:

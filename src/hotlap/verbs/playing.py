@@ -12,6 +12,7 @@ from rich.live import Live
 
 from hotlap.core.errors import RecordError, UsageError
 from hotlap.envs.spec import EnvSpec
+from hotlap.record.header import Verb
 from hotlap.record.run import find, load
 from hotlap.report.replay import styled
 from hotlap.verbs.keyboard import key_of, raw_keys
@@ -137,7 +138,7 @@ def _opponent(game: Any, args: Play, seed: int) -> tuple[Any, Opponent]:
         bot, rng = bots[name], np.random.default_rng(seed)
         return game, Opponent(name, lambda obs, mask: int(bot(obs[None], mask[None], rng)[0]))
     try:
-        folder = find(name)
+        folder = find(name, (Verb.TRAIN,))
     except RecordError as error:
         raise UsageError(f"--against {name}: no bot ({', '.join(bots)}), and {error}") from None
     return _policy(folder, args.system)

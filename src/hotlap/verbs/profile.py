@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from hotlap.core import secrets
 from hotlap.core.errors import UsageError
 from hotlap.launch.options import ProfileOptions
 from hotlap.record.limits import Limit
@@ -116,13 +117,15 @@ def profile_script(argv: list[str]) -> int:
     script = Script(args.what, module, tuple(script_arguments))
     variant = with_interpreter(Variant(script.name, script), args.python)
     run, code = run_script(variant, _options(args), args.out, quiet=args.json)
-    missed = _show_profile(run, args)
+    command = shlex.join([*(["-m"] if module else []), args.what, *script_arguments])
+    missed = _show_profile(run, args, secrets.masked_command(command))
     return code or missed
 
 
-def _show_profile(run: Run, args: Profile) -> int:
-    """Print a profile; 1 if it missed a target."""
+def _show_profile(run: Run, args: Profile, command: str | None = None) -> int:
+    """Print a profile, and for a script how to go on; 1 if it missed a target."""
     from hotlap.record.summary import profile_of
+    from hotlap.report.commands import hotlap, on_target
     from hotlap.report.show import show_run
 
     measured = profile_of(run)
@@ -130,5 +133,8 @@ def _show_profile(run: Run, args: Profile) -> int:
         print_json(measured)
     else:
         show_run(run, args.breakdown)
-        print(f"\nas a page: hotlap report {shlex.quote(str(run.path))} --format html")
+        interpreter = ["--python", str(args.python)] if args.python else []
+        proof = on_target("investigate", command, interpreter) if command else None
+        print(*([f"\nproof by experiment: {proof}"] if proof else []), sep="")
+        print(f"as a page: {hotlap('report', str(run.path), '--format', 'html')}")
     return 0 if all(limit.passed for limit in measured.targets) else 1

@@ -9,6 +9,7 @@ import tyro
 
 from hotlap.core.errors import UsageError
 from hotlap.record import episodes
+from hotlap.record.header import Verb
 from hotlap.record.run import load
 from hotlap.verbs.output import Switch, print_json, say, write
 
@@ -49,7 +50,7 @@ class Replay:
 def replay(args: Replay) -> int:
     if args.fps is not None and not (math.isfinite(args.fps) and args.fps > 0):
         raise UsageError(f"--fps must be above 0, not {args.fps:g}")
-    run = load(args.run)
+    run = load(args.run, (Verb.TRAIN,))
     kept = episodes.read(run.path)
     if args.list:
         return _list(kept, run.path, args.json)

@@ -10,7 +10,7 @@ import tyro
 from rich.progress import TextColumn
 
 from hotlap.core.errors import UsageError
-from hotlap.record.header import Status
+from hotlap.record.header import Status, Verb
 from hotlap.record.run import find
 from hotlap.verbs.output import EXIT_CODES, Switch, bar, print_json, say
 
@@ -69,7 +69,7 @@ def train(args: Any) -> int:
         raise UsageError("--wandb needs Weights & Biases: pip install wandb")
     episodes = system.evaluation_episodes if args.evaluation_episodes is None else args.evaluation_episodes
     started = time.monotonic()
-    resume = find(args.resume) if args.resume else None
+    resume = find(args.resume, (Verb.TRAIN,)) if args.resume else None
     if resume and not (resume / "checkpoint.safetensors").exists():
         say(f"{resume} has no checkpoint yet: it begins again")
     with bar(TextColumn("{task.fields[shown]}")) as progress:
