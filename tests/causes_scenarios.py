@@ -267,7 +267,7 @@ SCENARIOS = {
         "nets": [replace(NET, parameters=401_000, widest=512, inputs=100, layers={"Linear": 12, "LayerNorm": 4})],
         "environments": SINGLE,
     },
-    "utd": {"shares": UTD, "counts": steps(64) | {"updates": 10, "rows@update/loss": 10 * 64, "forwards@update/loss": 10}},
+    "utd": {"shares": UTD, "counts": steps(64) | {"updates": 100, "rows@update/loss": 100 * 64, "forwards@update/loss": 100}},
     "oversized": {
         "shares": UTD | {"sample": 0.01},
         "counts": PPO_COUNTS | {"rows@update/loss": 16 * 4_096},

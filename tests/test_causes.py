@@ -18,6 +18,7 @@ from hotlap.causes.trips import trips
 from hotlap.core import units
 from hotlap.core.counts import SPILLED_BYTES
 from hotlap.core.errors import RecordError
+from hotlap.core.sample import Sample
 from hotlap.experiment.rows import compare_blocks
 from hotlap.interventions import CHANGES
 from hotlap.interventions.code import Code
@@ -29,9 +30,11 @@ from hotlap.record.blocks import Block, BlockLine
 from hotlap.record.comparison import Verdict
 from hotlap.record.files import SOURCES, STACKS
 from hotlap.record.finding import Projection
+from hotlap.record.lines import Recorded, append_line
+from hotlap.record.observed import EnvChain
 from hotlap.record.run import load
 from tests.causes_scenarios import SCENARIOS, scenario
-from tests.made_runs import LEARNING, PPO, PPO_COUNTS, ROWS_ONE_BY_ONE, SLOW_ENV, make_run
+from tests.made_runs import LEARNING, MS, PPO, PPO_COUNTS, ROWS_ONE_BY_ONE, SLOW_ENV, SUBPROCESSES, make_run, steps, worker
 
 HERE = Path(__file__).parent
 BEFORE = json.loads((HERE / "data" / "findings.json").read_text())  # what was found in the same runs before
@@ -296,6 +299,51 @@ def main():
     stacks = [("collect/act", [("main", "train.py", 7)], 1.0), ("collect/act", [("main", "train.py", 2)], 2.0)]
     run = make_run(tmp_path / "r", PPO, PPO_COUNTS, stacks=stacks, sources={"train.py": text})
     assert ("list-to-tensor" in found_in(run)) == is_list
+
+
+def test_random_actions_are_choices_too(tmp_path):
+    """Epsilon-greedy: the network chose once in a hundred steps, and there is an update every other step."""
+    counts = SCENARIOS["utd"]["counts"] | {"env_steps": 10, "updates": 5, "forwards@collect/act": 0.1}
+    assert "utd-high" not in found_in(make_run(tmp_path / "r", **SCENARIOS["utd"] | {"counts": counts}))
+
+
+def test_an_evaluation_needs_no_episodes(tmp_path):
+    text = "def evaluate_q(net):\n    return net(held_out).mean()\n\ndef main():\n    evaluate_q(net)\n"
+    stack = [("main", "train.py", 5), ("evaluate_q", "train.py", 2), ("_call_impl", "torch/nn/modules/module.py", 1)]
+    stacks = [("collect/act", stack, 2.0, 2.0), ("collect/act", [("main", "train.py", 5)], 1.0)]
+    shares = PPO | {"collect/act": 0.6, "update/backward": 0.05, "update/loss": 0.05}
+    first, *_ = causes.diagnose(
+        make_run(tmp_path / "r", shares, PPO_COUNTS, stacks=stacks, sources={"train.py": text})
+    ).findings
+    assert first.cause == "eval-dominates" and first.where == "train.py:2" and "34.8%" in first.evidence[0]
+
+
+def test_an_optimizer_written_by_hand_is_a_loop_over_parameters(tmp_path):
+    text = "def update(self):\n    for w, m in zip(self.weights, self.m):\n        w -= m\n"
+    stacks = [("update/optimizer", [("update", "train.py", 3)], 2.0)]
+    shares = PPO | {"update/optimizer": 0.4, "update/backward": 0.05}
+    first, *_ = causes.diagnose(
+        make_run(tmp_path / "r", shares, PPO_COUNTS, stacks=stacks, sources={"train.py": text})
+    ).findings
+    assert first.cause == "per-param-loops" and first.where == "train.py:3"
+
+
+def test_one_slow_worker_holds_up_the_others(tmp_path):
+    """Three workers step in 0.1 ms, the fourth in 5 ms; each vector step takes 6 ms."""
+    run = make_run(
+        tmp_path / "r", SUBPROCESSES, steps(160), environments=(EnvChain(("AsyncVectorEnv",), num_envs=4),), workers=worker()
+    )
+    for path in sorted((run.path / "workers").glob("*.jsonl")):
+        path.unlink()
+    for number, seconds in enumerate((1e-4, 1e-4, 1e-4, 5e-3)):
+        for i in range(12):
+            busy = {"collect/env_step": int(40 * seconds * 1e9)}
+            sample = Sample(
+                i * 300 * MS, 300 * MS, busy, busy, {"collect/env_step": 40}, {"env_steps": 40.0, "cpu_seconds": 0.1}
+            )
+            append_line(run.path / "workers" / f"{number}.jsonl", Recorded("train", sample, 10**8))
+    first, *_ = causes.diagnose(load(run.path)).findings
+    assert first.cause == "vec-straggler" and "worker 3 takes 5" in first.evidence[0]
 
 
 def test_subprocesses_are_right_for_heavy_environments_and_wrong_for_light_ones(tmp_path):

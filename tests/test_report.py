@@ -151,7 +151,7 @@ def test_terminal(run, width):
     assert max(len(line) for line in text.splitlines()) <= width
     for word in ("backward", "unattributed", "env steps", "10.0k", "FAIL", "pass", "Linear", "a.py:3", "cost of measuring"):
         assert word in text, word
-    table = shown(breakdown=False).split("Throughput")[0]
+    table = shown(breakdown=False).split("Where the time went")[1].split("Throughput")[0]
     assert "collect" in table
     assert "backward" not in table
 

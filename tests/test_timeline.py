@@ -541,3 +541,20 @@ def test_what_the_record_does_between_two_windows_is_nobodys_time():
     assert not script.events.inside
     assert [event[0] for event in script.events.events()] == [STEPPED]
     assert script.events.syncs == 0
+
+
+@pytest.mark.parametrize(("worker", "sampling"), [(False, 0), (True, 30)])
+def test_without_an_environment_nobody_knows_what_lies_between_updates(worker, sampling):
+    """A game that is not recognised may be played there; a process that only learns samples there."""
+    script = Script(worker=worker)
+    for _ in range(2):
+        script.glue(30)  # after an update: plays, or samples
+        script.forward(5, 32)
+        script.glue(20)
+        script.forward(10, 32, gradients=True)
+        script.backward(10)
+        script.optimizer(5)
+    script.events.stop()
+    times = {path: sum(sample.exclusive.get(path, 0) for sample in script.samples) for path in ("sample", LOSS, GRADIENTS)}
+    assert times["sample"] == sampling and times[GRADIENTS] == 20
+    assert times[LOSS] == (70 if worker else 20)  # the passes with gradients are the loss, whoever plays

@@ -12,7 +12,7 @@ from hotlap.causes.remedy import Context, recorded
 from hotlap.causes.stacks import StackSample
 from hotlap.causes.trips import cost_of
 from hotlap.core import stages, units
-from hotlap.core.paths import BACKWARD, ENVIRONMENT, OPTIMIZER, RESET, WAIT
+from hotlap.core.paths import ENVIRONMENT, RESET, WAIT
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
 from hotlap.record.stacks import Frame
@@ -70,7 +70,7 @@ def unexplained(e: Evidence, suspicions: Sequence[Suspicion]) -> Suspicion | Non
 
 def _is_training(e: Evidence, stack: StackSample) -> bool:
     """Whether it is what training is made of: a network's pass, gradients, an optimizer's step, a library's environment."""
-    if stack.stage in (BACKWARD, OPTIMIZER, WAIT):
+    if stack.stage == WAIT or stack.learns():
         return True
     if stack.stage in ENVIRONMENT:
         return not any(frame.user for frame in stack.below_step())

@@ -7,7 +7,7 @@ from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, switch
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
-from hotlap.core.paths import ENVIRONMENT
+from hotlap.core.paths import BACKWARD, ENVIRONMENT, OPTIMIZER
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
@@ -16,6 +16,7 @@ from hotlap.record.stacks import Frame
 _WRITES = re.compile(
     r"\.(write|writerow|writelines|flush|add_scalar|add_scalars|info|debug|dump)\(|\b(wandb|logger|run)\.log\(|\bprint\(|fsync\("
 )
+_EVALUATES = re.compile(r"_*(run_|do_)?(eval|evaluate|evaluation|validate|validation)(_|$)")
 _SAVES = {"save", "savez", "savez_compressed", "save_replay_buffer", "save_to_pkl"}
 
 
@@ -50,7 +51,7 @@ def without_logs(c: Context, f: Finding) -> list[Intervention]:
 
 LOGGER = Cause(
     id="logger-per-step",
-    title="logging takes a large part of the time",
+    title="training stops to log, again and again",
     fix="log once per iteration, and flush rarely",
     rule=logger,
     confirm="log ten times rarer, or not at all",
@@ -61,17 +62,29 @@ LOGGER = Cause(
 
 
 def evaluation(e: Evidence) -> Suspicion | None:
-    """The evaluate stage."""
-    share = e.exclusive_share(stages.EVALUATE)
-    if share < 0.05:
-        return None
+    """The evaluate stage, and stack samples in functions that say they evaluate, whether or not they play episodes."""
+
+    def evaluating(stack: StackSample) -> bool:
+        return stack.stage == stages.EVALUATE or _evaluator(stack) is not None
 
     def outermost(stack: StackSample) -> Frame | None:
-        return next((frame for frame in stack.frames if frame.user and frame.name != "<module>"), stack.user_frame)
+        named = (frame for frame in stack.frames if frame.user and frame.name != "<module>")
+        return _evaluator(stack) or next(named, stack.user_frame)
 
-    where = e.where(lambda stack: stack.stage == stages.EVALUATE, outermost)
+    named = e.time_in(lambda stack: stack.stage != stages.EVALUATE and _evaluator(stack) is not None)
+    share = e.exclusive_share(stages.EVALUATE) + named
+    if share < 0.05:
+        return None
     evidence = f"Evaluation took {units.share(share)} of the time."
-    return Suspicion(stages.EVALUATE, (evidence,), e.saved(share, 0.8, 1.0, 0.92), where)
+    saved = e.saved(share, 0.8, 1.0, 0.92)
+    return Suspicion(stages.EVALUATE, (evidence,), saved, e.where(evaluating, outermost), covers=evaluating)
+
+
+def _evaluator(stack: StackSample) -> Frame | None:
+    """A frame of user code whose function says that it evaluates, and from which nothing is learned."""
+    if stack.stage in (BACKWARD, OPTIMIZER):
+        return None
+    return next((frame for frame in stack.frames if frame.user and _EVALUATES.match(frame.name)), None)
 
 
 def rarer_evaluation(c: Context, f: Finding) -> list[Intervention]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages
-from hotlap.core.paths import BACKWARD, ENVIRONMENT, OPTIMIZER
+from hotlap.core.paths import ENVIRONMENT
 from hotlap.interventions.code import Code
 from hotlap.record.stacks import Frame
 
@@ -68,7 +68,7 @@ class Loops:
             below = set(stack.below_step())
             for frame in filter(lambda frame: frame.user, stack.frames):
                 steps = stack.stage in (*ENVIRONMENT, stages.EVALUATE) and frame not in below
-                drives = stack.seconds if steps or stack.stage in (BACKWARD, OPTIMIZER) else 0.0
+                drives = stack.seconds if steps or stack.learns() else 0.0
                 around = [loops[_key(frame.file, node)] for node in self.around(frame)]
                 for time in (functions[frame.file, frame.name], lines[frame.file, frame.line], *around):
                     time[0] += stack.seconds

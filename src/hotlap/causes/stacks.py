@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hotlap.core.paths import STEP_METHODS
+from hotlap.core.paths import BACKWARD, OPTIMIZER, STEP_METHODS
 from hotlap.interventions.code import Code
 from hotlap.record import codec
 from hotlap.record.files import SOURCES
@@ -28,6 +28,11 @@ class StackSample:
     def user_frame(self) -> Frame | None:
         """The innermost frame of user code."""
         return next((frame for frame in reversed(self.frames) if frame.user), None)
+
+    def learns(self) -> bool:
+        """Whether gradients were computed or torch's optimizer made a step; one that is written by hand is work."""
+        by_hand = bool(self.frames) and self.frames[-1].user
+        return self.stage == BACKWARD or (self.stage == OPTIMIZER and not by_hand)
 
     def below_step(self) -> tuple[Frame, ...]:
         """The frames of environments: from the first `step` or `reset` on."""

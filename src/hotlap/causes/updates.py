@@ -145,6 +145,8 @@ def param_loops(e: Evidence) -> Suspicion | None:
     """Stack samples in loops over parameters; optimizers that step through tensors one by one."""
 
     def looping(stack: StackSample) -> bool:
+        if stack.stage == OPTIMIZER and not stack.learns() and next(e.work_loops(stack), None) is not None:
+            return True  # an optimizer that is written by hand
         return any(frame.user and any(is_over_parameters(loop) for loop in e.loops(frame)) for frame in stack.frames)
 
     share = e.time_in(looping)

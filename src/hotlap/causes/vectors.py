@@ -88,10 +88,13 @@ PAYLOAD = Cause(
 
 
 def straggler(e: Evidence) -> Suspicion | None:
-    """A worker's slowest steps take ten times its median or more, and the main process waits."""
+    """A worker's slowest steps take ten times its median or more, or all steps of one worker three times those of the others;
+    and the main process waits."""
     if not e.workers or e.workers.count < 2:
         return None
-    row = e.workers.median
+    row, slowest = e.workers.median, e.workers.slowest.times
+    if row.step_seconds and slowest.step_seconds > 3 * row.step_seconds:
+        return _slow_worker(e, row.step_seconds, slowest.step_seconds)
     mean, median, late = row.step_seconds, row.step_median, row.step_p99
     share = e.exclusive_share(STEP, WAIT)
     if not median or late < 10 * median or mean < 1.5 * median or share < 0.15 or late < 1e-3:
@@ -107,6 +110,20 @@ def straggler(e: Evidence) -> Suspicion | None:
         f"({units.seconds(each)}) waits for the slowest of {e.num_envs}."
     )
     return Suspicion(WAIT, (evidence,), saved)
+
+
+def _slow_worker(e: Evidence, usual: float, slowest: float) -> Suspicion | None:
+    """One worker is slower than the others by far, and each vector step waits for it."""
+    assert e.workers is not None
+    share, each = e.exclusive_share(STEP, WAIT), _vector_step(e) * e.num_envs
+    if share < 0.15 or not each or slowest < 0.3 * each:  # else something else is waited for
+        return None
+    part = max(0.0, 1 - (usual + IPC) / slowest) * min(1.0, slowest / each)
+    evidence = (
+        f"A step of worker {e.workers.slowest.worker} takes {units.seconds(slowest)}, of the others {units.seconds(usual)}: "
+        f"each vector step ({units.seconds(each)}) waits for it."
+    )
+    return Suspicion(WAIT, (evidence,), Saved(0.8 * share * part, 0.4 * share * part, share))
 
 
 STRAGGLER = Cause(

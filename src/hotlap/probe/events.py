@@ -129,7 +129,7 @@ class Events(State):
         self.paused = False
         self.threaded = False  # whether other threads were seen at work
         self.others = OtherThreads(self.now)
-        self.timeline = Timeline(origin)
+        self.timeline = Timeline(origin, collects=not worker)
         self._open_window()
 
     def hand_over(self, on_window: Callable[[Sample], None]) -> None:

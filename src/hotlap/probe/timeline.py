@@ -12,10 +12,11 @@ segments, and the next anchor says what they were:
 | after an optimizer step | nothing: stays unattributed | `sample` |
 | in a phase that a framework's adapter announced | that phase itself | that phase itself |
 
-A bootstrap is a forward pass without gradients on as many rows as acting has, after an environment step: the value of the last
-state, followed by the computation of returns. Without any forward pass before `backward`, the graph of acting is learned from,
-and the time before it is `update/loss`. What is counted (synchronising calls, copies) is pending with the time it happened in,
-and goes to the same stage.
+Where no environment was seen to step, time after an optimizer step and passes without gradients before `backward` stay
+unattributed: they may collect. A bootstrap is a forward pass without gradients on as many rows as acting has, after an
+environment step: the value of the last state, followed by the computation of returns. Without any forward pass before
+`backward`, the graph of acting is learned from, and the time before it is `update/loss`. What is counted (synchronising
+calls, copies) is pending with the time it happened in, and goes to the same stage.
 """
 
 from __future__ import annotations
@@ -91,10 +92,15 @@ class _Run:
 
 
 class Timeline:
-    """Charges the time of windows to stages. `origin` is when the run began, in the nanoseconds of the events."""
+    """Charges the time of windows to stages. `origin` is when the run began, in the nanoseconds of the events.
 
-    def __init__(self, origin: int) -> None:
+    Until an environment was seen, nobody knows whether the time between updates collects or samples: it stays unattributed. A
+    process that the script started to learn in has no environment (`collects` is false), and samples.
+    """
+
+    def __init__(self, origin: int, collects: bool = True) -> None:
         self._origin = origin
+        self._is_unclear = collects
         self._last = self.opened = origin
         self._pending = [Pending(START)]
         self._act_rows = -1  # rows of the last forward pass that chose actions
@@ -194,6 +200,7 @@ class Timeline:
 
     def _play_env(self, kind: int, end: int, env: int, steps: int) -> None:
         path = ENV_PATHS[kind]
+        self._is_unclear = False
         self._settle_before_env()
         if kind != WAITED and (env != self._env or path == RESET):
             self._new_run(path, env, kind == EVALUATING)
@@ -246,6 +253,8 @@ class Timeline:
         after_env = bool(self._pending) and self._pending[0].kind == AFTER_ENV
         for pending in self._pending:
             path = BEFORE_BACKWARD[pending.kind] if forward else LOSS
+            if self._is_unclear and pending.kind in (AFTER_UPDATE, PASS):
+                path = ""
             if after_env and bootstraps:
                 path = STORE if pending.kind == AFTER_ENV else stages.ADVANTAGE if pending in bootstraps else path
             self._settle(pending, path)

@@ -211,8 +211,8 @@ def _warnings(run: Run, profile: Profile, walls: Sequence[float]) -> list[str]:
         messages.append("No environment step and no update was seen: hotlap found no RL in this script.")
     elif run.header.is_script and not profile.counts.env_steps:
         messages.append(
-            "No environment was seen to step, so the time of collecting counts as loss. hotlap knows the environments of "
-            "frameworks, and classes whose step(action) returns observation, reward, done."
+            "No environment was seen to step, so collecting cannot be told from sampling and is unattributed. hotlap knows the "
+            "environments of frameworks, and classes whose step(action) returns observation, reward, done."
         )
     if not walls:
         messages.append("No iteration was completed after warm-up, so there is nothing to show.")
