@@ -376,7 +376,7 @@ metadata.version = lambda name: "99.0" if name == "stable-baselines3" else known
 """
     doc = json.loads(run(tmp_path, write(tmp_path, pretend + SB3), "--warmup", "0", "--json", "--", "ppo", "8192").stdout)
     (note,) = [warning for warning in doc["warnings"] if "adapter" in warning]
-    assert note.startswith("stable-baselines3 99.0: hotlap's adapter knows 2.0 up to 3.0; ")
+    assert note.startswith("stable-baselines3 99.0: hotlap's adapter knows 1.8 up to 3.0; ")
     assert {"collect/act", "collect/env_step", "update/loss", "update/backward"} <= doc["stages"].keys()
 
 
