@@ -1,5 +1,6 @@
 """hotlap.fast against the plain loops that it replaces."""
 
+import ast
 import random
 import subprocess
 import sys
@@ -109,14 +110,21 @@ def same(a, b):
     return a == b
 
 
+@pytest.mark.parametrize("first", [4, 1024])
 @given(
-    st.sampled_from(["arrays", "tensors", "loose", "named"]),
-    st.sampled_from([None, 1, 7, 20]),
-    st.lists(st.one_of(st.integers(1, 12), st.just(0)), max_size=8),
-    st.integers(0, 99),
+    kind=st.sampled_from(["arrays", "tensors", "loose", "named"]),
+    maxlen=st.sampled_from([None, 1, 7, 20]),
+    pushes=st.lists(st.integers(0, 12), max_size=8),
+    seed=st.integers(0, 99),
 )
-@settings(max_examples=80, deadline=None)
-def test_a_ring_holds_and_draws_what_a_deque_does(kind, maxlen, pushes, seed):
+@settings(max_examples=50, deadline=None)
+def test_a_ring_holds_and_draws_what_a_deque_does(first, kind, maxlen, pushes, seed):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(replay, "FIRST", first)
+        hold_and_draw(kind, maxlen, pushes, seed)
+
+
+def hold_and_draw(kind, maxlen, pushes, seed):
     slow, fast, count = deque(maxlen=maxlen), replay.Ring(maxlen), 0
     for pushed in pushes:
         rows = [transition(count + k, kind) for k in range(pushed)]
@@ -139,9 +147,16 @@ def test_a_ring_holds_and_draws_what_a_deque_does(kind, maxlen, pushes, seed):
         assert same(fast.rows([0]).column("reward")[0], slow[0].reward)
 
 
-@given(st.sampled_from([None, 7, 20]), st.lists(st.integers(0, 15), max_size=6))
-@settings(max_examples=50, deadline=None)
-def test_rows_stored_at_once_are_rows_stored_one_by_one(maxlen, sizes):
+@pytest.mark.parametrize("first", [4, 1024])
+@given(maxlen=st.sampled_from([None, 7, 20]), sizes=st.lists(st.integers(0, 15), max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_rows_stored_at_once_are_rows_stored_one_by_one(first, maxlen, sizes):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(replay, "FIRST", first)
+        store_both_ways(maxlen, sizes)
+
+
+def store_both_ways(maxlen, sizes):
     by_one, at_once, count = replay.Ring(maxlen), replay.Ring(maxlen), 0
     for size in sizes:
         numbers = np.arange(count, count + size)
@@ -158,6 +173,8 @@ def test_a_ring_grows_and_refuses_what_is_no_row():
     for k in range(2500):
         ring.append((k, np.full(2, k)))
     assert len(ring) == 2500 and ring[0][0] == 0 and ring[-1][1].tolist() == [2499, 2499]
+    with pytest.raises(TypeError, match="not a dict"):
+        replay.Ring().append({"state": 1})
     with pytest.raises(ValueError, match="2 fields"):
         ring.append((1,))
     with pytest.raises(IndexError):
@@ -326,8 +343,24 @@ def test_one_forward_pass_chooses_what_many_do():
     assert np.allclose(log_probs, expected.numpy()[actions], atol=1e-5)
 
 
-@pytest.mark.parametrize("path", sorted(Path(hotlap.fast.__file__).parent.glob("[a-z]*.py")), ids=lambda path: path.stem)
-def test_a_file_works_where_hotlap_is_not(path, tmp_path):
-    (tmp_path / f"hotlap_{path.stem}.py").write_text(path.read_text())
-    check = f"import sys; import hotlap_{path.stem}; assert not [m for m in sys.modules if m.split('.')[0] == 'hotlap']"
-    subprocess.run([sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, '.'); {check}"], cwd=tmp_path, check=True)
+FILES = sorted(Path(hotlap.fast.__file__).parent.glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_is_python_3_9_and_needs_numpy_and_torch_alone(path):
+    tree = ast.parse(path.read_text(), feature_version=(3, 9))
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    beyond = {module.split(".")[0] for module in modules} - sys.stdlib_module_names
+    assert beyond <= {"numpy", "torch", "numba"} and "from __future__ import annotations" in path.read_text()
+    command = [sys.executable, "-c", "import vermin; vermin.main()", "-t=3.9-", "--violations", "--no-tips", str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+
+
+def test_the_files_work_where_hotlap_is_not(tmp_path):
+    for path in FILES:
+        (tmp_path / f"hotlap_{path.stem}.py").write_text(path.read_text())
+    script = tmp_path / "fast_anywhere.py"
+    script.write_text(Path(__file__).with_name("fast_anywhere.py").read_text())
+    subprocess.run([sys.executable, str(script)], cwd=tmp_path, check=True)

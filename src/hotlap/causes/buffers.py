@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from enum import Enum
 
 from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.drop_ins import ring_of_arrays
 from hotlap.causes.evidence import Evidence
-from hotlap.causes.remedy import Context, recorded
+from hotlap.causes.remedy import Context
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
 from hotlap.core.counts import ENV_STEPS, UPDATES
@@ -128,10 +129,10 @@ def _indexes_deque(e: Evidence, stack: StackSample) -> bool:
 DEQUE_SAMPLING = Cause(
     id="deque-sampling",
     title="sampling walks through a deque, or draws without replacement from a huge range",
-    fix="a ring of arrays, and random indices drawn in one call",
+    fix="a ring of arrays (hotlap.fast.replay), and random indices drawn in one call",
     rule=deque_sampling,
-    confirm="return recorded batches",
-    remedies=recorded,
+    confirm="a ring of arrays that draws the same transitions, or recorded batches",
+    remedies=ring_of_arrays,
     sources=("chainer/chainerrl#131", "sdpkjc/abcdrl#31"),
     explains=("list-to-tensor", "sampler-capacity"),
 )

@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hotlap.causes.cause import Cause, Suspicion
+from hotlap.causes.drop_ins import all_steps_at_once, rows_at_once
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.loops import WorkLoop
-from hotlap.causes.remedy import Context, config, recorded, skipped_loop, switch
+from hotlap.causes.remedy import Context, config, recorded, switch
 from hotlap.causes.stacks import StackSample
 from hotlap.causes.trips import cost_of
 from hotlap.core import stages, units
@@ -140,19 +141,19 @@ def gae_loop(e: Evidence) -> Suspicion | None:
     return interpreted(e, Place(stages.ADVANTAGE, words, _backwards_loop, (0.7, 1.0, 0.92)))
 
 
-def numpy_loop(c: Context, f: Finding) -> list[Intervention]:
+def without_the_loop(c: Context, f: Finding) -> list[Intervention]:
     if f.where is None:
         return [switch("advantages by hotlap's kernel", "gae-kernel")]
-    return [*c.edited(f, "the loop over numpy's views", rewrite.numpy_loop), *skipped_loop(c, f)]
+    return all_steps_at_once(c, f)
 
 
 GAE_LOOP = Cause(
     id="gae-loop",
     title="advantages are computed by a loop of tiny tensor operations",
-    fix="the same loop over numpy arrays, or compiled",
+    fix="what needs no loop for all steps at once (hotlap.fast.returns), or the same loop over numpy arrays",
     rule=gae_loop,
-    confirm="the same loop over numpy arrays",
-    remedies=numpy_loop,
+    confirm="all steps at once, or the same loop over numpy arrays",
+    remedies=without_the_loop,
     sources=("verl-project/verl#2132", "pytorch/rl#1052"),
 )
 
@@ -199,7 +200,7 @@ def python_tree(e: Evidence) -> Suspicion | None:
 PYTHON_TREE = Cause(
     id="per-python-tree",
     title="priorities live in a tree that Python walks node by node",
-    fix="a tree in an array, updated and searched for the whole batch at once",
+    fix="a tree in an array, updated and searched for the whole batch at once (hotlap.fast.prioritised)",
     rule=python_tree,
     confirm="return recorded draws",
     remedies=recorded,
@@ -279,8 +280,8 @@ LOSS_LOOP = Cause(
     title="the loss handles the rows of a minibatch one by one",
     fix="one operation over the whole batch: index_add_, gather, scatter_add_, broadcasting",
     rule=loss_loop,
-    confirm="skip the loop",
-    remedies=skipped_loop,
+    confirm="all rows at once, or skip the loop",
+    remedies=rows_at_once,
     sources=("vwxyzjn/cleanrl",),
     explains=("tiny-minibatch", "utd-high", "launch-bound", "oversized-net", "list-to-tensor", "hidden-sync"),
 )

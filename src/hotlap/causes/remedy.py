@@ -1,10 +1,10 @@
 """What remedies are made of: the target's code and knobs, and the changes that experiments try on it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hotlap.causes.evidence import Evidence
-from hotlap.interventions import rewrite
+from hotlap.interventions import drop_ins, rewrite
 from hotlap.interventions.code import Code
 from hotlap.interventions.edit import Edits
 from hotlap.interventions.intervention import Intervention, RuntimeChange
@@ -27,12 +27,14 @@ class Context:
         edit: Callable[[Code, int], Edits],
         upper_bound: bool = False,
         changes_learning: bool = False,
+        drop_in: str | None = None,
     ) -> list[Intervention]:
-        """An edit of the line that a finding blames; nothing if it does not fit."""
+        """An edit of the line that a finding blames; nothing if it does not fit. `drop_in` is the file that it imports."""
         file, line = _place(finding)
         if file not in self.codes or not (edits := edit(self.codes[file], line)):
             return []
-        return [edited_file(title, file, edits, changes_learning, upper_bound)]
+        intervention = edited_file(title, file, edits, changes_learning, upper_bound)
+        return [replace(intervention, new_files=drop_ins.files(drop_in)) if drop_in else intervention]
 
     def edited_all(
         self, title: str, edit: Callable[[Code], Edits], changes_learning: bool = False, upper_bound: bool = False

@@ -3,6 +3,7 @@
 import ast
 
 from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.drop_ins import parameters_at_once
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.interpreted import is_over_parameters
 from hotlap.causes.remedy import Context, skipped_loop, switch
@@ -14,6 +15,7 @@ from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
 from hotlap.record.lines import WARMUP
+from hotlap.record.observed import OptimizerInfo
 from hotlap.record.stacks import Frame
 
 
@@ -150,9 +152,9 @@ def param_loops(e: Evidence) -> Suspicion | None:
         return any(frame.user and any(is_over_parameters(loop) for loop in e.loops(frame)) for frame in stack.frames)
 
     share = e.time_in(looping)
-    slow = [o for o in e.description.optimizers if o.foreach is False and not o.fused and o.tensors > 4]
+    slow = [o for o in e.description.optimizers if _is_plain(e, o) and o.tensors > 4]
     plain = e.exclusive_share(OPTIMIZER) if slow else 0.0
-    if share + 0.5 * plain < 0.05:
+    if share < 0.05 and plain < (0.1 if any(o.foreach is False for o in slow) else 0.15):
         return None
     evidence = []
     if share:
@@ -164,17 +166,19 @@ def param_loops(e: Evidence) -> Suspicion | None:
     return Suspicion(TARGET, tuple(evidence), saved, e.where(looping), covers=looping)
 
 
-def foreach(c: Context, f: Finding) -> list[Intervention]:
-    return [switch("optimizers take all tensors at once", "foreach"), *skipped_loop(c, f)]
+def _is_plain(e: Evidence, optimizer: OptimizerInfo) -> bool:
+    """Whether it steps through tensors one by one: because it was told to, or because that is torch's default on a CPU."""
+    by_default = optimizer.foreach is None and not e.on_gpu and optimizer.name in ("Adam", "AdamW", "SGD")
+    return not optimizer.fused and (optimizer.foreach is False or by_default)
 
 
 PARAM_LOOPS = Cause(
     id="per-param-loops",
     title="a Python loop touches every parameter by itself",
-    fix="torch._foreach_* operations or an optimizer with foreach or fused",
+    fix="one call for all parameters (hotlap.fast.polyak, or torch._foreach_*), an optimizer with fused=True",
     rule=param_loops,
     confirm="fused operations",
-    remedies=foreach,
+    remedies=parameters_at_once,
     sources=("DLR-RM/stable-baselines3#106", "deepmodeling/deepmd-kit#4463"),
     explains=("tiny-minibatch", "utd-high", "launch-bound"),
 )

@@ -35,5 +35,10 @@ def clip_grad_norm(parameters: Iterable[torch.Tensor], most: float) -> Any:
     if not gradients:
         return torch.zeros(())
     norm = torch.linalg.vector_norm(torch.stack(list(torch._foreach_norm(gradients))))
-    torch._foreach_mul_(gradients, torch.clamp(most / (norm + 1e-6), max=1.0))
+    factor = torch.clamp(most / (norm + 1e-6), max=1.0)
+    try:
+        torch._foreach_mul_(gradients, factor)
+    except TypeError:  # before torch 2.1 it takes numbers only, and reading one would wait for the GPU
+        for gradient in gradients:
+            gradient.mul_(factor)
     return norm

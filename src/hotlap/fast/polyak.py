@@ -38,4 +38,4 @@ def copy(target: nn.Module, source: nn.Module) -> None:
 
 
 def _parameters(tensors: Tensors) -> list[Any]:
-    return [x.detach() for x in (tensors.parameters() if isinstance(tensors, nn.Module) else tensors)]
+    return list(tensors.parameters() if isinstance(tensors, nn.Module) else tensors)

@@ -7,7 +7,8 @@
 
 It looks like a deque (append, extend, len, indexing, iteration, clear). Fields that are arrays or tensors of one shape and type
 are kept as one array [rows, ...]; a batch of them is one gather and comes as one array [k, ...]. Numbers come as a tuple, as
-from `zip`. What fits neither (None, other shapes) stays a list of objects. Rows are copied when they are stored.
+from `zip`. What fits neither (None, other shapes) stays a list of objects. Rows are copied when stored: a state that is
+the `after` of one transition and the `state` of the next is there twice.
 
 `sample` draws with Python's `random` exactly as `random.sample(memory, k)` does, so the same seed gives the same transitions.
 Proven in tests/test_fast.py: the same rows, bit for bit, as a deque of the same length, through any stores and draws.
@@ -22,7 +23,7 @@ from typing import Any, Optional
 import numpy as np
 import torch
 
-FIRST = 1024  # rows that there is room for at first, where `maxlen` is not given; it doubles
+FIRST = 1024  # rows that there is room for at first; it doubles until there is room for `maxlen`
 
 _NUMBERS = (bool, int, float, np.float64)  # that come as a tuple of numbers: torch makes float32 of those, float64 of an array
 
@@ -35,7 +36,7 @@ class Ring:
         self.clear()
 
     def clear(self) -> None:
-        self._room = self.maxlen or FIRST
+        self._room = FIRST if self.maxlen is None else min(FIRST, self.maxlen)
         self._next = self._size = 0
         self._columns: list[Any] = []  # arrays or tensors [room, ...], or lists of objects
         self._kinds: list[Any] = []
@@ -50,7 +51,7 @@ class Ring:
         """Store one row."""
         if not self._columns:
             self._open(row)
-        if self._size == self._room and self.maxlen is None:
+        if self._size == self._room != self.maxlen:
             self._grow(self._size + 1)
         place, columns = self._next, self._columns
         if len(row) != len(columns):
@@ -74,7 +75,7 @@ class Ring:
         if None in kinds or kinds != self._kinds or (self.maxlen is not None and count > self.maxlen):
             self.extend(zip(*columns))
             return
-        if self.maxlen is None and self._size + count > self._room:
+        if self._size + count > self._room != self.maxlen:
             self._grow(self._size + count)
         ahead = min(count, self._room - self._next)  # the others begin at the front again
         for kept, column in zip(self._columns, columns):
@@ -88,6 +89,8 @@ class Ring:
 
     def _open(self, row: Sequence[Any]) -> None:
         """Make columns for rows like this one."""
+        if not isinstance(row, (tuple, list)):
+            raise TypeError(f"a row is a tuple of fields, not a {type(row).__name__}")
         self._row = type(row) if hasattr(row, "_fields") else tuple
         self._kinds = [_kind(value) for value in row]
         self._columns = [_column(value, kind, self._room) for value, kind in zip(row, self._kinds)]
@@ -99,6 +102,7 @@ class Ring:
 
     def _grow(self, needed: int) -> None:
         room = max(2 * self._room, needed)
+        room = room if self.maxlen is None else min(room, self.maxlen)
         for k, column in enumerate(self._columns):
             if isinstance(column, list):
                 column.extend([None] * (room - self._room))

@@ -27,6 +27,7 @@ def gae(rewards: Any, values: Any, dones: Any, gamma: float, lam: float, last_va
     after the last step; without it, values is [T + 1, ...]. dones [T, ...]: whether step t ended its episode. With last_done
     [...], dones say instead whether state t began a new episode, as CleanRL keeps them; last_done is that of the last state.
     """
+    rewards, values, dones = map(_stacked, (rewards, values, dones))
     if last_value is not None:
         values = _joined(values, last_value)
     if last_done is not None:
@@ -42,7 +43,7 @@ def discounted(rewards: Any, dones: Any, gamma: float, last_value: Any = 0.0) ->
 
     dones [T, ...]: whether step t ended its episode.
     """
-    (rewards, dones, start), back = _as_arrays(rewards, dones, last_value)
+    (rewards, dones, start), back = _as_arrays(_stacked(rewards), _stacked(dones), last_value)
     if isinstance(rewards, torch.Tensor):
         start = torch.as_tensor(start, dtype=rewards.dtype, device=rewards.device)
     return back(_scan(rewards, 1.0 - dones, gamma, np.asarray(start) if isinstance(rewards, np.ndarray) else start))
@@ -87,6 +88,12 @@ def _scan(added: Any, kept: Any, factor: float | None, start: Any = None) -> Any
         last = out[t : t + 1].reshape(step.shape)  # a view, so that the sum lands in `out`
         np.add(added[t], step, out=last)
     return out
+
+
+def _stacked(rows: Any) -> Any:
+    """A list of tensors as one tensor; anything else as it is."""
+    is_list = isinstance(rows, (list, tuple)) and len(rows) > 0 and isinstance(rows[0], torch.Tensor)
+    return torch.stack(list(rows)) if is_list else rows
 
 
 def _joined(rows: Any, last: Any) -> Any:

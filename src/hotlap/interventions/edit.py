@@ -59,9 +59,10 @@ def _ordered(edits: Iterable[Edit]) -> list[Edit]:
     return ordered
 
 
-def diff(name: str, before: str, after: str) -> str:
-    """A unified diff that `patch` and `git apply` take."""
-    lines = difflib.unified_diff(lines_of(before, ends=True), lines_of(after, ends=True), f"a/{name}", f"b/{name}")
+def diff(name: str, before: str | None, after: str) -> str:
+    """A unified diff that `patch` and `git apply` take; without a text before, one that makes the file."""
+    old = "/dev/null" if before is None else f"a/{name}"
+    lines = difflib.unified_diff(lines_of(before or "", ends=True), lines_of(after, ends=True), old, f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 

@@ -25,6 +25,7 @@ def together(interventions: Iterable[Intervention]) -> Intervention:
             {**combined.config, **added.config},
             combined.changes_learning or added.changes_learning,
             combined.upper_bound or added.upper_bound,
+            {**combined.new_files, **added.new_files},
         )
     return combined
 

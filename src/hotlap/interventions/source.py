@@ -17,10 +17,12 @@ from hotlap.interventions.changing import Change
 def replaced(change: Change, texts_in: str) -> None:
     """Python reads other texts instead of the user's files: as the script, and as modules that it imports.
 
-    `texts_in` is a JSON file that maps paths to texts: a variable of the environment would be too short for them.
+    `texts_in` is a JSON file that maps paths to texts: a variable of the environment would be too short for them. A path where
+    no file is becomes a module that can be imported.
     """
     files = json.loads(Path(texts_in).read_text()) if texts_in else {}
     texts = {str(Path(path).resolve()): text.encode() for path, text in files.items()}
+    added = {Path(path).stem: path for path in texts if not Path(path).exists()}
     cached = {importlib.util.cache_from_source(path) for path in texts}
     original: Any = io.open_code
 
@@ -33,9 +35,23 @@ def replaced(change: Change, texts_in: str) -> None:
         change.applied()
         return io.BytesIO(texts[where])
 
+    if added:
+        finder = _Added(added)
+        sys.meta_path.append(finder)
+        change.on_undo(sys.meta_path.remove, finder)
     change.set(sys, "dont_write_bytecode", True)
     change.set(_io, "open_code", open_code)
     change.set(io, "open_code", open_code)
+
+
+class _Added:
+    """Finds modules whose files are not on disk."""
+
+    def __init__(self, paths: dict[str, str]) -> None:
+        self.paths = paths
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return importlib.util.spec_from_file_location(name, self.paths[name]) if name in self.paths else None
 
 
 KEPT = 8  # results of a function that are recorded before they stand in for it

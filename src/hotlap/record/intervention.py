@@ -37,6 +37,7 @@ class Intervention:
     config: dict[str, Any] = field(default_factory=dict)  # of a system
     changes_learning: bool = False  # whether what is learned can change
     upper_bound: bool = field(default=False, metadata=was("bound"))  # whether it only shows what a fix could give
+    new_files: dict[str, str] = field(default_factory=dict)  # name -> text, beside the script: what its edits import
 
     @property
     def is_patch(self) -> bool:

@@ -17,6 +17,8 @@ def with_intervention(
 ) -> Variant:
     """The variant with an intervention made. `texts` are the user's files, `paths` where they lie; `folder` gets new ones."""
     files = {os.path.relpath(paths[file]): text for file, text in patched(intervention, texts).items()}
+    if isinstance(base.target, Script):
+        files |= {os.path.relpath(base.target.folder / name): text for name, text in intervention.new_files.items()}
     changes = [*intervention.changes]
     if files:
         content = json.dumps(files, indent=1)

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -20,6 +20,9 @@ from hotlap.target.target import System, Variant
 from hotlap.verbs import flags
 from hotlap.verbs.interleaved import ScratchChoice, scratch_of
 from hotlap.verbs.output import EXIT_CODES, Switch, bar, print_json, say
+
+if TYPE_CHECKING:
+    from hotlap.investigate.apply import Withheld
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,9 @@ def investigate(argv: list[str]) -> int:
                 say(f"{units.seconds(spent)}: {what}")
 
         run = conduct.investigate(run, variant, settings, on_progress, _list_plan)
-    written = _apply(run, variant, args) if args.apply else []
-    return _show(run, args.json, written)
+    if not args.apply:
+        return _show(run, args.json, None)
+    return _show(run, args.json, _apply(run, variant, args))
 
 
 def _begin(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
@@ -147,16 +151,42 @@ def _list_plan(hypotheses: Sequence[Hypothesis]) -> None:
         say(words)
 
 
-def _apply(run: Run, variant: Variant, args: Investigate) -> list[Path]:
+@dataclass(frozen=True)
+class Applied:
+    """What `--apply` wrote, and why not more."""
+
+    paths: tuple[Path, ...]
+    withheld: "Withheld | None"
+
+
+def _apply(run: Run, variant: Variant, args: Investigate) -> Applied:
     """Write the accepted changes into the run's folder."""
-    from hotlap.investigate.apply import files_of
+    from hotlap.investigate.apply import files_of, withheld
     from hotlap.investigate.sources import Sources
 
     sources = Sources(run.path, variant.target).read()
-    files = files_of(run.header.investigation, sources, args.allow_learning_changes)
+    state = run.header.investigation
+    files = files_of(state, sources, args.allow_learning_changes)
     for name, text in files.items():
         write_atomically(run.path / name, text)
-    return [run.path / name for name in files]
+    return Applied(tuple(run.path / name for name in files), withheld(state, args.allow_learning_changes))
+
+
+def _why_withheld(reason: "Withheld", run: Path) -> str:
+    """Why --apply did not write something, and what would."""
+    from hotlap.investigate.apply import Withheld
+
+    again = f"hotlap investigate --resume {shlex.quote(str(run))}"
+    words = {
+        Withheld.PLAN_ONLY: f"nothing was tried yet. Try it: {again} --apply",
+        Withheld.UNSAFE: f"the script was not run again. If it may be: {again} --rerun --apply",
+        Withheld.NOTHING_ACCEPTED: "no change was accepted, so there is nothing to write.",
+        Withheld.OTHER_LOSSES: "the changed script does not compute the same losses. "
+        f"Write it all the same: {again} --apply --allow-learning-changes",
+        Withheld.CHANGES_LEARNING: "some accepted changes can change what is learned. "
+        f"Write them too: {again} --apply --allow-learning-changes",
+    }
+    return f"not written: {words[reason]}"
 
 
 def _how_to_use(path: Path) -> str:
@@ -165,8 +195,9 @@ def _how_to_use(path: Path) -> str:
 
     text = path.read_text().strip()
     if path.name == apply.PATCH:
-        changed = [line.removeprefix("--- a/") for line in text.splitlines() if line.startswith("--- a/")]
-        return shlex.join(["patch", changed[0], str(path)]) if len(changed) == 1 else f"patch -p1 < {shlex.quote(str(path))}"
+        return (
+            f"the patch is {path}; apply it here: git apply {shlex.quote(str(path))} (or patch -p1 < {shlex.quote(str(path))})"
+        )
     how = {
         apply.BY_HAND: text,
         apply.ENVIRONMENT: f"source {shlex.quote(str(path))}",
@@ -175,16 +206,19 @@ def _how_to_use(path: Path) -> str:
     return how.get(path.name, f"settings: {path}")
 
 
-def _show(run: Run, as_json: bool, written: list[Path]) -> int:
+def _show(run: Run, as_json: bool, applied: Applied | None) -> int:
     from hotlap.report.investigation import report_of
     from hotlap.report.show import show_report
 
     report = report_of(run)
     if as_json:
-        print_json(report, written=[str(path) for path in written])
+        paths, reason = (applied.paths, applied.withheld) if applied else ((), None)
+        print_json(report, written=[str(path) for path in paths], withheld=reason)
     else:
         show_report(report)
-        for path in written:
+        for path in applied.paths if applied else ():
             print(f"\n{_how_to_use(path)}")
+        if applied and applied.withheld:
+            print(f"\n{_why_withheld(applied.withheld, run.path)}")
         print(f"\nas a page: hotlap report {shlex.quote(str(run.path))} --format html")
     return EXIT_CODES.get(run.status, 0)

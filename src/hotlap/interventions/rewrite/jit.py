@@ -4,7 +4,7 @@ import ast
 
 from hotlap.interventions.code import Code
 from hotlap.interventions.edit import Edits
-from hotlap.interventions.rewrite.patch import Patch, imports
+from hotlap.interventions.rewrite.patch import Patch, add_import
 
 _REFUSED = (ast.FunctionDef, ast.Lambda, ast.Yield, ast.Try, ast.TryStar, ast.With)
 
@@ -20,10 +20,10 @@ def jitted(code: Code, line: int) -> Edits:
     if any(isinstance(node, _REFUSED) for node in ast.walk(function) if node is not function):
         return []
     patch = Patch(code)
-    if not imports(code, "numba"):
-        tops = [node for node in code.tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-        tops = [node for node in tops if getattr(node, "module", "") != "__future__"]
-        patch.before(tops[0] if tops else function, "import numba")
+    if any(isinstance(node, ast.Import | ast.ImportFrom) for node in code.tree.body):
+        add_import(patch, "numba")
+    else:
+        patch.before(function, "import numba")
     helpers = {known.name: known for name in _called(function) if (known := _plain_function(code, name)) is not None}
     for each in {**helpers, function.name: function}.values():
         patch.decorate(each, "numba.njit")

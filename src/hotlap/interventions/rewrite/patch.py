@@ -206,6 +206,18 @@ def imports(code: Code, name: str, alias: str | None = None) -> bool:
     )
 
 
+def add_import(patch: Patch, module: str) -> None:
+    """Import a module at the top of a file, above its first import."""
+    if imports(patch.code, module):
+        return
+    tops = [node for node in patch.code.tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    tops = [node for node in tops if getattr(node, "module", "") != "__future__"]
+    if tops:
+        patch.before(tops[0], f"import {module}")
+    else:
+        patch.fits = False
+
+
 # -- building blocks of new expressions --
 
 
