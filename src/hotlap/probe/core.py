@@ -125,6 +125,7 @@ def _instances(objects: list[Any], types: tuple[type, ...]) -> list[Any]:
 
 _native, WHY_PYTHON = _load()
 instances: Callable[[list[Any], tuple[type, ...]], list[Any]] = getattr(_native, "instances", _instances)
+audit: Callable[..., None] | None = getattr(_native, "audit", None)  # calls a function with some of the audit events
 ticker: Any = _native  # has the clock of the sampler, if it is there
 forward, step, region = map(_maker, ("forward", "step", "region"))
 if TYPE_CHECKING:

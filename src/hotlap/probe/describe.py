@@ -8,15 +8,17 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from hotlap.probe import core
 from hotlap.probe.frameworks import frameworks
 from hotlap.probe.hooks.patching import below
-from hotlap.probe.sampler import Sampler, is_users
+from hotlap.probe.sampler import Sampler, is_users, shorten
 from hotlap.record.observed import Description, EnvChain, Net, OptimizerInfo, TorchSwitches
 
 MOST_SOURCE = 1_000_000  # characters
+MOST_MODULES = 2_000
 DEEPEST_CHAIN = 30
 
 
@@ -127,6 +129,13 @@ def gemm_rate(seconds: float = 0.02) -> float | None:
             best = min(best, time.perf_counter() - begin)
         return float(2 * 256**3 / best)
     return None
+
+
+def user_modules() -> tuple[str, ...]:
+    """The files of user code that are imported now, by their short names."""
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    texts = [file for file in files if isinstance(file, str) and file.endswith(".py") and is_users(file)]
+    return tuple(sorted({shorten(file) for file in texts if Path(file).is_file()}))[:MOST_MODULES]
 
 
 def sources(sampler: Sampler) -> dict[str, str]:

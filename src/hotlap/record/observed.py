@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hotlap.record import codec
 from hotlap.record.codec import FLAT, was
+from hotlap.record.effects import Effect
 
 OUTCOME = "outcome.json"  # in the run's folder until hotlap has read it
 
@@ -111,6 +112,8 @@ class Observed:
     event_cost: float | None = None  # seconds that noting an event costs in the script's own Python
     learner_thread: str = ""  # the thread that learns and was measured, if it is not the main one
     files_changed: tuple[str, ...] = ()  # existing files that the run overwrote or appended to
+    effects: tuple[Effect, ...] = ()  # what it did outside of its own files, and calls that turned out to be harmless
+    user_modules: tuple[str, ...] = ()  # files of user code that were imported when the script ended
 
 
 @dataclass(frozen=True)

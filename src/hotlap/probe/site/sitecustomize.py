@@ -36,17 +36,21 @@ _here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _load("sitecustomize", [folder for folder in sys.path if os.path.abspath(folder) != _here])  # noqa: PTH100
 _command = _command_line()
 _is_service = "resource_tracker" in _command or ("/ray/" in _command and "default_worker" not in _command)
-_is_asked = {"HOTLAP_PROBE", "HOTLAP_DELAY", "HOTLAP_INTERVENE"} & set(os.environ)
-if sys.version_info >= (3, 9) and _is_asked and not _is_service:
+_asked = {"HOTLAP_EFFECTS", "HOTLAP_PROBE", "HOTLAP_DELAY", "HOTLAP_INTERVENE"} & set(os.environ)
+if sys.version_info >= (3, 9) and _asked and not _is_service:
     try:
         _load("hotlap", [os.path.abspath(os.path.join(_here, "..", "..", ".."))])  # noqa: PTH100, PTH118
-        from hotlap.interventions import intervened
-        from hotlap.probe.recorder import install
-        from hotlap.probe.worker import become_worker
+        from hotlap.probe import effects
 
-        install()
-        _changes = intervened()  # kept: when it is collected, the changes are undone
-        _changes.__enter__()
-        become_worker()
+        effects.install()
+        if _asked != {"HOTLAP_EFFECTS"}:
+            from hotlap.interventions import intervened
+            from hotlap.probe.recorder import install
+            from hotlap.probe.worker import become_worker
+
+            install()
+            _changes = intervened()  # kept: when it is collected, the changes are undone
+            _changes.__enter__()
+            become_worker()
     except Exception:  # the worker's own work matters more
         pass
