@@ -244,7 +244,7 @@ def test_a_module_and_a_flag_of_its_own(tmp_path):
     source = Path(SCRIPT).read_text().replace("sys.argv[1]", "sys.argv[2]")
     (package / "train.py").write_text(source.replace("import sys", "import sys\nassert sys.argv[1] == '--extra_work'", 1))
     (package / "__init__.py").write_text("")
-    args = ["compare", "-m package.train", "--vary", "--extra_work=0,0.5", *QUICK, "--budget", "1s", "--json"]
+    args = ["compare", "-m package.train", "--vary", "--extra_work=0,0.5", *QUICK, "--budget", "6s", "--json"]
     result = hotlap(*args, cwd=tmp_path)
     assert result.returncode == 0, result.stdout
     doc = json.loads(result.stdout)
@@ -264,10 +264,10 @@ def test_nothing_to_compare_by(tmp_path):
         "import torch\nnet = torch.nn.Linear(2, 1)\noptimizer = torch.optim.SGD(net.parameters(), 0.1)\n"
         "while True:\n    net(torch.ones(64, 2)).sum().backward()\n    optimizer.step()\n"
     )
-    doc = json.loads(hotlap("compare", SCRIPT, "learns.py", *QUICK, "--json", cwd=tmp_path).stdout)
+    doc = json.loads(hotlap("compare", SCRIPT, "learns.py", *QUICK, "--budget", "2m", "--json", cwd=tmp_path).stdout)
     assert "nothing to compare by" in doc["error"] and "learns.py made updates" in doc["error"]
     (tmp_path / "short.py").write_text("print('hello')")
-    doc = json.loads(hotlap("compare", SCRIPT, "short.py", *QUICK, "--json", cwd=tmp_path).stdout)
+    doc = json.loads(hotlap("compare", SCRIPT, "short.py", *QUICK, "--budget", "2m", "--json", cwd=tmp_path).stdout)
     assert "ended before enough was measured" in doc["error"]
 
 
@@ -306,7 +306,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
 def test_compare_a_system_with_its_networks(tmp_path):
     flags = ["--num-envs", "16", "--iteration-steps", "4", "--learning-starts", "64", "--buffer-size", "2000"]
     target = " ".join(["snake", *flags])
-    args = ["compare", target, "--vary", "net=16,256x256x256", "--budget", "1s", "--blocks", "3", "--block", "0.05s", "--json"]
+    args = ["compare", target, "--vary", "net=16,256x256x256", "--budget", "15s", "--blocks", "3", "--block", "0.05s", "--json"]
     result = hotlap(*args, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     doc = json.loads(result.stdout)

@@ -191,12 +191,12 @@ def test_long_iterations_are_shortened_with_the_same_work_per_step():
 
 
 def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
-    save = "import sqlite3\n    sqlite3.connect('results.db').execute('create table x (y)')"
+    save = "import urllib.request\n    urllib.request.urlopen('http://collector.example/', data=b'done')"  # never reached
     (folder / "train.py").write_text(SCRIPT.replace("SAVE", save))
     doc = json.loads(hotlap(folder, "investigate", "train.py", "--budget", "16s", "--json").stdout)
-    assert "database" in doc["unsafe"][0]
+    assert "other machines (urllib.request.urlopen)" in doc["unsafe"][0]
     assert all(h["verdict"] in ("planned", "no fault", "inconclusive") for h in doc["hypotheses"])
-    assert not (folder / doc["run"] / "experiments").exists() and not (folder / "results.db").exists()
+    assert not (folder / doc["run"] / "experiments").exists()
     assert "--rerun" in hotlap(folder, "report", doc["run"]).stdout
 
 

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from hotlap.experiment import learning
-from hotlap.interventions.code import Code
-from hotlap.investigate import safety
 from hotlap.record.curve import Curve
 from hotlap.record.investigation import LearningVerdict
 from hotlap.target import words as targets
@@ -119,25 +117,3 @@ def test_a_system_is_held_to_its_losses_and_its_returns(tmp_path):
     curve = learning.run_curve(fast, tmp_path, "fast", 1, steps=20_000)
     assert curve.steps[-1] >= 20_000 > curve.steps[-1] - 8 * 64 and list(curve.seconds) == sorted(curve.seconds)
     assert len(curve.returns) > 100 and max(curve.returns) > min(curve.returns)
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("import sqlite3\nsqlite3.connect('x').execute('insert')\n", "database"),
-        ("import shutil\nshutil.rmtree('old')\n", "deletes"),
-        ("import requests\nrequests.post('u')\n", "other machines"),
-        ("import wandb\nwandb.init()\n", "tracking"),
-        ("while True:\n    for i in range(3):\n        break\n    env.step(0)\n", "without end"),
-        ("from sqlite3 import connect as c\nc('x')\n", "database"),
-    ],
-)
-def test_scripts_that_should_not_be_run_again(text, why):
-    assert why in safety.reasons({"train.py": Code(text)})[0]
-
-
-def test_a_script_that_keeps_to_itself_may_be_run_again():
-    text = (
-        "import torch\ntorch.manual_seed(0)\nwhile True:\n    env.step(0)\nwith open('log.txt', 'w') as f:\n    f.write('x')\n"
-    )
-    assert safety.reasons({"train.py": Code(text)}) == []

@@ -126,7 +126,7 @@ def test_a_sweep_goes_on_without_a_point_that_fails(tmp_path):
 
 
 def test_sweep_a_system(tmp_path):
-    args = ["sweep", "snake", "--env-only", "--vary", "num_envs=1,16,256", "--budget", "1s", "--blocks", "3", "--block", "0.1s"]
+    args = ["sweep", "snake", "--env-only", "--vary", "num_envs=1,16,256", "--budget", "6s", "--blocks", "3", "--block", "0.1s"]
     result = hotlap(*args, "--json", "--out", "s", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     doc = json.loads(result.stdout)

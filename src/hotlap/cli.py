@@ -4,6 +4,7 @@ With `--json` a verb prints one JSON document on stdout; progress and everything
 1 a gate or target failed, 2 wrong usage or input, 130 interrupted.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -34,6 +35,9 @@ VERBS: dict[str, tuple[type, Callable[[Any], int]]] = {
 
 def main() -> None:
     """Entry point of the `hotlap` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # LANG=C: a question mark is better than no report
+            stream.reconfigure(errors="replace")
     try:
         code = _run(sys.argv[1:])
     except KeyboardInterrupt:

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from hotlap.core import stats
 from hotlap.core.counts import ENV_STEPS, UPDATES, WINDOWS
 from hotlap.core.errors import RecordError, TargetFailed, UsageError
 from hotlap.experiment.blocks import check_blocks, config_of, cost, ending, unit_of
-from hotlap.experiment.interleave import interleave
+from hotlap.experiment.interleave import OutOfTime, interleave
 from hotlap.experiment.rows import NARROW, compare_blocks, headline, outcome_of
 from hotlap.launch.scratch import ScratchKind, containment, pick
 from hotlap.record import codec
@@ -29,6 +29,7 @@ from hotlap.target.target import Script, Variant
 SCHEMA = "hotlap.compare/2"
 MIN_ROUNDS = 4  # before the interval is asked whether it is narrow enough
 OUTLIER = 1.5  # times the median of its variant
+LATE, GRACE = 1.1, 8.0  # a round is cut off after this many times the budget, and seconds
 
 OnProgress = Callable[[str, float, float], None]  # (what goes on, seconds spent, of how many)
 
@@ -43,9 +44,14 @@ def run_interleaved(
     out: Path | None = None,
     on_progress: OnProgress = lambda *_: None,
     scratch: ScratchKind | str = ScratchKind.AUTO,
+    rerun: bool = True,
+    in_time: bool = False,
     **sections: Any,
 ) -> Run:
-    """Measure the variants; the record. What goes wrong, or Ctrl-C, ends it and keeps what was measured."""
+    """Measure the variants; the record. What goes wrong, or Ctrl-C, ends it and keeps what was measured.
+
+    `in_time` cuts a round off that would take much longer than the budget.
+    """
     if len(variants) < 2:
         raise UsageError(f"{verb} needs at least two things to tell apart")
     measured = list(variants)
@@ -57,7 +63,7 @@ def run_interleaved(
     run = Run.create(verb, " and ".join(targets), config, machine, out, setup=setup, **sections)
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        _measure(run, variants, measured, plan, on_progress, ScratchKind(scratch))
+        _measure(run, variants, measured, plan, on_progress, ScratchKind(scratch), rerun, in_time)
         run.finish(Status.DONE)
     except KeyboardInterrupt:
         run.finish(Status.INTERRUPTED)
@@ -85,6 +91,8 @@ def _measure(
     plan: Plan,
     on_progress: OnProgress,
     scratch: ScratchKind,
+    rerun: bool,
+    in_time: bool,
 ) -> None:
     """Rounds, until enough is known or the budget is spent."""
     began = time.monotonic()
@@ -94,8 +102,10 @@ def _measure(
         on_progress(shown, time.monotonic() - began, plan.budget)
 
     lines: list[BlockLine] = []
-    rounds = interleave(run, measured, plan.schedule, on_block, drop=run.header.verb is Verb.SWEEP, scratch=scratch)
-    for number, done in enumerate(rounds, 1):
+    drop = run.header.verb is Verb.SWEEP
+    deadline = began + LATE * plan.budget + GRACE if in_time else float("inf")
+    rounds = interleave(run, measured, plan.schedule, on_block, drop=drop, scratch=scratch, rerun=rerun, deadline=deadline)
+    for number, done in enumerate(_until_out_of_time(rounds, run), 1):
         lines += done
         spent = time.monotonic() - began
         unit = unit_of(lines)
@@ -104,6 +114,16 @@ def _measure(
         effects = [headline(lines, variants[0].name, variant.name, unit) for variant in variants[1:]]
         if _is_enough(effects, number, plan) or spent + spent / number > plan.budget:
             break
+
+
+def _until_out_of_time(rounds: Iterator[list[BlockLine]], run: Run) -> Iterator[list[BlockLine]]:
+    """Rounds; one that is cut off ends them, if every variant has worked a block."""
+    try:
+        yield from rounds
+    except OutOfTime:
+        blocks = read_blocks(run.path)
+        if len({line.variant for line in blocks}) < 2:
+            raise
 
 
 def _is_enough(effects: Sequence[stats.Effect], rounds: int, plan: Plan) -> bool:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from hotlap.core.errors import TargetFailed
-from hotlap.launch.launcher import Child, Start
+from hotlap.launch.launcher import Child, NoAnswer, Start
 from hotlap.launch.scratch import ScratchKind
 from hotlap.launch.spec import BlockSettings
 from hotlap.probe.frameworks.plugins import plugin_variable
@@ -24,6 +24,10 @@ _PATIENCE = 600.0  # seconds that a process may take to warm up, or for one bloc
 _MOST_ROUNDS = 10_000
 
 OnBlock = Callable[[int, int, str], None]  # (round, block, variant or activity)
+
+
+class OutOfTime(TargetFailed):
+    """The time for all rounds is over in the middle of one."""
 
 
 class VariantFailed(TargetFailed):
@@ -41,8 +45,10 @@ def interleave(
     on_block: OnBlock = lambda *_: None,
     drop: bool = False,
     scratch: ScratchKind = ScratchKind.AUTO,
+    rerun: bool = True,
+    deadline: float = float("inf"),
 ) -> Iterator[list[BlockLine]]:
-    """Rounds, one after the other, each as its blocks, until the caller stops asking.
+    """Rounds, one after the other, each as its blocks, until the caller stops asking; `OutOfTime` at the deadline.
 
     A variant that fails ends the run; with `drop` only its own part, as long as two are left, and the record says why.
     """
@@ -51,7 +57,7 @@ def interleave(
     for number in range(1, _MOST_ROUNDS):
         while True:
             try:
-                lines = _round(run, left, schedule, number, order, on_block, scratch)
+                lines = _round(run, left, schedule, number, order, on_block, scratch, rerun, deadline)
                 break
             except VariantFailed as failure:
                 if not drop or len(left) < 3:
@@ -70,12 +76,14 @@ def _round(
     order: random.Random,
     on_block: OnBlock,
     scratch: ScratchKind,
+    rerun: bool,
+    deadline: float,
 ) -> list[BlockLine]:
     lines: list[BlockLine] = []
     with ExitStack() as stack:
         on_block(number, 0, "starting")
         members = [
-            stack.enter_context(_Member(run, variant, schedule, number, place, scratch))
+            stack.enter_context(_Member(run, variant, schedule, number, place, scratch, rerun, deadline))
             for place, variant in enumerate(variants, 1)
         ]
         for member in members:
@@ -94,28 +102,52 @@ def _round(
 class _Member:
     """A variant's process in one round."""
 
-    def __init__(self, run: Run, variant: Variant, schedule: Schedule, number: int, place: int, scratch: ScratchKind) -> None:
+    def __init__(
+        self,
+        run: Run,
+        variant: Variant,
+        schedule: Schedule,
+        number: int,
+        place: int,
+        scratch: ScratchKind,
+        rerun: bool,
+        deadline: float,
+    ) -> None:
         self.variant = variant
+        self._deadline = deadline
         target = variant.target.seeded(number - 1) if isinstance(variant.target, System) else variant.target
         started = replace(variant, target=target, environment={**plugin_variable(), **variant.environment})
         settings = BlockSettings(schedule.block, schedule.warmup)
-        self._child = Child(Start(started, settings, run.path, scratch, log=run.path / f"output-{place}.log"))
+        log = run.path / f"output-{place}.log"
+        self._child = Child(Start(started, settings, run.path, scratch, log=log, rerun=rerun))
 
     def __enter__(self) -> "_Member":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._child.close()
+        if time.monotonic() > self._deadline:
+            self._child.kill()
+        else:
+            self._child.close()
+
+    @property
+    def _patience(self) -> float:
+        return max(0.1, min(_PATIENCE, self._deadline - time.monotonic()))
 
     def warm_up(self) -> None:
         try:
-            self._child.wait_until_ready(_PATIENCE)
+            self._child.wait_until_ready(self._patience)
             self._child.pause()
         except TargetFailed as failure:
-            raise VariantFailed(self.variant, str(failure)) from None
+            raise self._failed(failure, "warmed up") from None
+
+    def _failed(self, failure: TargetFailed, aim: str) -> TargetFailed:
+        if isinstance(failure, NoAnswer) and time.monotonic() > self._deadline:
+            return OutOfTime(f"the time was over before {self.variant.name} had {aim}: give it a larger --budget")
+        return VariantFailed(self.variant, str(failure))
 
     def work(self, number: int, block: int) -> BlockLine:
         try:
-            return BlockLine(number, block, self.variant.name, self._child.block(_PATIENCE))
+            return BlockLine(number, block, self.variant.name, self._child.block(self._patience))
         except TargetFailed as failure:
-            raise VariantFailed(self.variant, str(failure)) from None
+            raise self._failed(failure, "worked a block") from None

@@ -44,6 +44,8 @@ def run_curve(
     losses: int = 0,
     episodes: bool = True,
     scratch: ScratchKind | str = ScratchKind.AUTO,
+    rerun: bool = True,
+    patience: float = STARTING,
 ) -> Curve:
     """Run a script or a system for its curve, in a process of its own and in a scratch; what it says is kept line by line."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +56,8 @@ def run_curve(
     started = replace(variant, target=target, environment=environment)
     settings = CurveSettings(steps, seconds, losses, episodes)
     log.unlink(missing_ok=True)
-    with out.open("w") as file, Child(Start(started, settings, folder, ScratchKind(scratch), log=log)) as child:
+    start = Start(started, settings, folder, ScratchKind(scratch), log=log, rerun=rerun)
+    with out.open("w") as file, Child(start) as child:
 
         def keep(message: Progress) -> None:
             named = {"return": message.return_, "length": message.length, "loss": message.loss}
@@ -63,7 +66,7 @@ def run_curve(
             file.flush()
 
         try:
-            child.progress(seconds + STARTING, keep)  # a run whose steps hotlap does not see is kept as far as it came
+            child.progress(seconds + patience, keep)  # a run whose steps hotlap does not see is kept as far as it came
         except TargetFailed as failure:
             raise TargetFailed(f"{variant.name} failed while its learning was checked: it {failure}") from None
     return read_curve(out)
@@ -85,12 +88,29 @@ def read_curve(path: Path) -> Curve:
 
 
 def same_losses(
-    base: Variant, changed: Variant, folder: Path, scratch: ScratchKind | str = ScratchKind.AUTO, seconds: float = 60.0
+    base: Variant,
+    changed: Variant,
+    folder: Path,
+    scratch: ScratchKind | str = ScratchKind.AUTO,
+    seconds: float = 60.0,
+    rerun: bool = True,
+    patience: float = STARTING,
 ) -> LossCheck:
     """Whether both compute the same losses, from the same seed. The original against itself says whether that can be asked."""
     wanted = ITERATIONS if isinstance(base.target, System) else LOSSES
     original, again, other = (
-        run_curve(variant, folder, name, 0, seconds=seconds, losses=wanted, episodes=False, scratch=scratch).losses
+        run_curve(
+            variant,
+            folder,
+            name,
+            0,
+            seconds=seconds,
+            losses=wanted,
+            episodes=False,
+            scratch=scratch,
+            rerun=rerun,
+            patience=patience,
+        ).losses
         for variant, name in ((base, "losses-original"), (base, "losses-again"), (changed, "losses-changed"))
     )
     compared = min(len(original), len(again), len(other))
@@ -175,15 +195,19 @@ def check_returns(
     speedup: float,
     on_run: Callable[[str], None] = lambda _: None,
     scratch: ScratchKind | str = ScratchKind.AUTO,
+    rerun: bool = True,
+    patience: float = STARTING,
 ) -> ReturnCheck:
     """Curves of both over several seeds. `seconds` is what all of them may take."""
     each = seconds / seeds / (1 + 1.3 / max(speedup, 0.5))
     curves: tuple[list[Curve], list[Curve]] = ([], [])
     for seed in range(seeds):
         on_run(f"learning of the original, seed {seed}")
-        first = run_curve(base, folder, f"original-{seed}", seed, seconds=each, scratch=scratch)
+        first = run_curve(base, folder, f"original-{seed}", seed, seconds=each, scratch=scratch, rerun=rerun, patience=patience)
         on_run(f"learning of the changed variant, seed {seed}")
         steps = first.steps[-1] if first.steps else 1e18
         curves[0].append(first)
-        curves[1].append(run_curve(changed, folder, f"changed-{seed}", seed, steps=steps, seconds=each, scratch=scratch))
+        curves[1].append(
+            run_curve(changed, folder, f"changed-{seed}", seed, steps, each, scratch=scratch, rerun=rerun, patience=patience)
+        )
     return compare_curves(*curves)

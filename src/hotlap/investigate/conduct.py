@@ -24,9 +24,11 @@ from hotlap.interventions.knobs import Knob
 from hotlap.investigate import plan, safety
 from hotlap.investigate.iterations import shortened
 from hotlap.investigate.plan import WORTH
+from hotlap.investigate.project import modules_of
 from hotlap.investigate.sources import Sources
 from hotlap.launch import profile as launch_profile
 from hotlap.launch.options import ProfileOptions
+from hotlap.launch.scratch import ScratchKind
 from hotlap.record.blocks import Plan, Schedule
 from hotlap.record.comparison import ComparisonReport
 from hotlap.record.header import Status, Verb
@@ -34,13 +36,15 @@ from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
 from hotlap.record.investigation import Gain, InvestigationState, LearningCheck, LearningVerdict, Settings, Total
 from hotlap.record.run import Run, load
 from hotlap.target.interpreter import machine_of
-from hotlap.target.target import System, Variant
+from hotlap.target.target import Script, System, Variant
 from hotlap.target.variant import with_intervention
 
 # Seconds that a step may take, and its share of a small budget.
 PROFILE, EXPERIMENT, TOTAL = (8.0, 0.15), (45.0, 0.25), (30.0, 0.25)
+STARTING = (10.0, 0.3)  # seconds at least, and share of the budget, in which a script must begin to train
 ITERATIONS = 20  # that an experiment has time for at least, if the budget allows
 MOST_PROFILES = 5
+LEAST_LEARNING = 10.0  # seconds for curves, however little is left
 LAST = 99  # the number of the profile that shows the end
 ORIGINAL, SAFE, EVERYTHING = "original", "without changes to learning", "all accepted"
 
@@ -94,6 +98,11 @@ class Investigation:
             seconds = max(seconds, ITERATIONS * self._iteration)
         return min(seconds, share * self.settings.budget)
 
+    @property
+    def _patience(self) -> float:
+        """Seconds that a script may take to begin training."""
+        return max(STARTING[0], STARTING[1] * self.settings.budget)
+
     def _save(self, **changes: Any) -> None:
         self.run.update(investigation=replace(self.state, spent=self.spent, **changes))
 
@@ -124,24 +133,34 @@ class Investigation:
                 break
         self.total()
         self.check_learning()
-        if self.accepted and not self.state.after:
+        if self.accepted and not self.state.after and self.left() > -0.1 * self.settings.budget:
             with suppress(TargetFailed):  # it may be too fast now to be profiled before it ends
                 self.profile(LAST)
                 self._save(after=f"profile-{LAST}")
 
     def _may_run_again(self, evidence: Evidence) -> bool:
         """Whether the target may be run again; if not, the record says why."""
-        if not evidence.samples:
-            raise TargetFailed("nothing could be measured: see the profile in the record")
         if isinstance(self.variant.target, System) or self.settings.rerun:
+            self._demand_samples(evidence)
             return True
-        codes = self.sources.codes()
-        reasons = safety.reasons(codes) if codes else ["its code could not be read"]
-        self._save(unsafe=tuple(reasons))
+        target = self.variant.target
+        assert isinstance(target, Script)
+        observed = load(self.run.path / "profile-1").header.observed
+        codes = modules_of(target, observed.user_modules)
+        in_place = ScratchKind(self.settings.scratch) is ScratchKind.IN_PLACE
+        objections = safety.objections(codes, observed.effects, in_place)
+        reasons = objections.reasons if codes else ("its code could not be read",)
+        self._save(unsafe=reasons, contained=objections.contained)
         if reasons:
             self._knobs = []  # not even --help
             self.plan(evidence, 1)
-        return not reasons
+            return False
+        self._demand_samples(evidence)
+        return True
+
+    def _demand_samples(self, evidence: Evidence) -> None:
+        if not evidence.samples:
+            raise TargetFailed("nothing could be measured: see the profile in the record")
 
     def profile(self, number: int) -> Evidence:
         """The target with all that is accepted so far, profiled."""
@@ -154,8 +173,9 @@ class Investigation:
             if number == 1 and variant.target != self.variant.target:
                 self._save(horizon=variant.target.config["horizon"])  # type: ignore[union-attr]
             # no pauses: rare and long work counts too
-            options = ProfileOptions(seconds=self._at_most(PROFILE), period=0.01, pause=0.0)
-            launch_profile.profile(variant, options, folder, self.settings.scratch)
+            options = ProfileOptions(seconds=self._at_most(PROFILE), patience=self._patience, period=0.01, pause=0.0)
+            rerun = number == 1 or self.settings.rerun  # the first one shows what the script does
+            launch_profile.profile(variant, options, folder, self.settings.scratch, rerun)
             self.sources.read()
         run = load(folder)
         if run.header.status is Status.FAILED:
@@ -262,7 +282,8 @@ class Investigation:
         folder.parent.mkdir(exist_ok=True)
         schedule = Schedule(blocks=4, round=budget / 4)
         plan = Plan(budget, 0.03, control=False, schedule=schedule, clear=0.03)
-        run = compare.run_interleaved(Verb.COMPARE, variants, plan, folder, scratch=self.settings.scratch)
+        scratch, rerun = self.settings.scratch, self.settings.rerun
+        run = compare.run_interleaved(Verb.COMPARE, variants, plan, folder, scratch=scratch, rerun=rerun, in_time=True)
         if run.header.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return compare.report_of(run)
@@ -298,7 +319,16 @@ class Investigation:
             losses = self.state.losses
             if safe and not losses:
                 self._progress("the first losses, before and after")
-                losses = learning.same_losses(original, self._variant(together(safe), "changed"), folder, self.settings.scratch)
+                changed = self._variant(together(safe), "changed")
+                losses = learning.same_losses(
+                    original,
+                    changed,
+                    folder,
+                    self.settings.scratch,
+                    seconds=min(60.0, max(10.0, self.left() / 4)),
+                    rerun=self.settings.rerun,
+                    patience=max(STARTING[0], 0.05 * self.settings.budget),
+                )
                 self._save(losses=losses)
             check = replace(check, losses=losses)
             repeatable = losses is None or losses.verdict is LearningVerdict.SAME_LOSSES
@@ -309,10 +339,12 @@ class Investigation:
                     self._unshortened(together(self.accepted), "changed"),
                     folder,
                     self.settings.seeds,
-                    seconds=max(30.0, self.left() * 0.9),
+                    seconds=max(LEAST_LEARNING, self.left() * 0.9),
                     speedup=gain.ratio if gain else 1.0,
                     on_run=self._progress,
                     scratch=self.settings.scratch,
+                    rerun=self.settings.rerun,
+                    patience=max(STARTING[0], 0.05 * self.settings.budget),
                 )
                 check = replace(check, returns=returns)
         except (TargetFailed, RecordError) as error:

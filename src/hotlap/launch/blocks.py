@@ -134,8 +134,7 @@ def run_script(script: Script, worker: Worker, warmup: int) -> tuple[int, str | 
     from hotlap.launch.execute import execute
 
     install()
-    if delays.is_on() or "HOTLAP_INTERVENE" in os.environ:  # of both variants, if of one
-        see_workers()
+    see_workers()
     ScriptBlocks(worker, warmup).begin()
     with intervened(), watched_output(EVENTS):
         code, error = execute(script)

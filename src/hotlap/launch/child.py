@@ -47,13 +47,18 @@ def _run(spec: Spec, sender: Sender) -> tuple[int, str | None]:
     settings, target = spec.settings, spec.target
     if isinstance(target, Script):
         from hotlap.launch import guard
+        from hotlap.probe import effects, trackers
 
-        watcher = guard.install()
+        watched = guard.install()
+        if watcher := effects.install():
+            trackers.watch(watcher)
         target = replace(target, path=target.path if target.module else guard.moved_script(target.path))
         sys.argv = [target.path, *target.arguments]
         code, error = _run_script(spec, target, sender)
         # What was refused in a thread, or swallowed by a bare except, fails the run all the same.
-        return (1, guard.message(watcher.refused)) if watcher and watcher.refused else (code, error)
+        if watcher and watcher.refused:
+            return 1, effects.message(watcher.refused)
+        return (1, guard.message(watched.refused)) if watched and watched.refused else (code, error)
     if isinstance(settings, BlockSettings):
         from hotlap.launch import blocks
 
@@ -68,7 +73,7 @@ def _run(spec: Spec, sender: Sender) -> tuple[int, str | None]:
 def _run_script(spec: Spec, script: Script, sender: Sender) -> tuple[int, str | None]:
     settings = spec.settings
     if isinstance(settings, ProfileSettings):
-        return _profile(script, settings)
+        return _profile(script, settings, sender)
     if isinstance(settings, BlockSettings):
         from hotlap.launch import blocks
 
@@ -82,9 +87,11 @@ def _run_script(spec: Spec, script: Script, sender: Sender) -> tuple[int, str | 
     return execute(script)
 
 
-def _profile(script: Script, settings: ProfileSettings) -> tuple[int, str | None]:
+def _profile(script: Script, settings: ProfileSettings, sender: Sender) -> tuple[int, str | None]:
     from hotlap.interventions import intervened
     from hotlap.launch.execute import execute
+    from hotlap.launch.pulse import Clock
+    from hotlap.probe.describe import user_modules
     from hotlap.probe.events import EVENTS
     from hotlap.probe.hooks.logging import watched_output
     from hotlap.probe.recorder import Recorder, install
@@ -95,12 +102,15 @@ def _profile(script: Script, settings: ProfileSettings) -> tuple[int, str | None
     install()
     recorder = Recorder(folder, settings.options)
     recorder.begin()
+    clock = Clock(settings, recorder, sender)
     with intervened(), watched_output(EVENTS):
         code, error = execute(script)
-        observed = recorder.end() if os.getpid() == process else Observed()
+        clock.stop()
+        observed = replace(recorder.end(), user_modules=user_modules()) if os.getpid() == process else Observed()
     if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
         status = "failed" if error else "interrupted" if code == 130 else "done"
-        write_outcome(folder, Outcome(status, code, error, observed))
+        with suppress(OSError):  # the script has removed its record, or the disk is full
+            write_outcome(folder, Outcome(status, code, error, observed))
         if recorder.was_told_to_stop:
             wait_for_threads(code)
     return code, None

@@ -22,7 +22,7 @@ def help_of(script: Script, scratch: ScratchKind | str = ScratchKind.AUTO) -> st
         folder, log = Path(name), Path(name) / "help.log"
         variant = Variant(script.name, replace(script, arguments=("--help",)))
         try:
-            with Child(Start(variant, HelpSettings(), folder, ScratchKind(scratch), log=log)) as child:
+            with Child(Start(variant, HelpSettings(), folder, ScratchKind(scratch), log=log, rerun=False)) as child:
                 deadline, code = time.monotonic() + PATIENCE, None
                 while code is None and time.monotonic() < deadline and log.stat().st_size <= MOST_BYTES:
                     code = child.wait(_POLL)

@@ -25,9 +25,11 @@ from hotlap.launch import messages, scratch
 from hotlap.launch.copying import projects_of
 from hotlap.launch.messages import BlockDone, Message, Progress, Ready
 from hotlap.launch.scratch import Containment, ScratchKind
-from hotlap.launch.spec import BlockSettings, Settings, Spec
+from hotlap.launch.spec import BlockSettings, ProfileSettings, Settings, Spec
 from hotlap.launch.supervisor import Order
+from hotlap.probe import effects
 from hotlap.record.blocks import Block
+from hotlap.record.effects import CONTAINED, FILE, EffectKind, take
 from hotlap.target.target import Script, Variant
 
 _CLOSING, _TERMINATING, _KILLING = 10.0, 3.0, 15.0  # seconds for a child to end on its own, after SIGTERM, and after SIGKILL
@@ -55,6 +57,7 @@ class Start:
     log: Path | None = None  # gets all that the child prints
     stdout: Output = None  # without a log
     is_interactive: bool = False  # reads the terminal, and gets its Ctrl-C; else it has a session of its own
+    rerun: bool = True  # whether a script may do what a scratch cannot contain: else it is stopped before it happens
 
     @property
     def python(self) -> str:
@@ -72,6 +75,19 @@ class Start:
         """A script that runs in place keeps its view of the machine: a user namespace would change who owns which file."""
         in_place = isinstance(self.variant.target, Script) and self.scratch_kind is ScratchKind.IN_PLACE
         return scratch.containment(wanted=not in_place)
+
+    @property
+    def refused(self) -> tuple[EffectKind, ...]:
+        """What a script must not do here."""
+        if self.rerun or not isinstance(self.variant.target, Script):
+            return ()
+        contained = () if self.scratch_kind is ScratchKind.IN_PLACE else CONTAINED
+        return tuple(kind for kind in EffectKind if kind is not EffectKind.HARMLESS and kind not in contained)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        watching = effects.variable(str(self.folder.resolve()), self.refused) if isinstance(self.variant.target, Script) else {}
+        return {**os.environ, **watching, **self.variant.environment}
 
 
 class Child:
@@ -123,7 +139,7 @@ class Child:
                 stdin=None if start.is_interactive else subprocess.DEVNULL,
                 stdout=log or start.stdout,
                 stderr=log,
-                env={**os.environ, **start.variant.environment},
+                env=start.environment,
                 pass_fds=(order_read, status_write, *inherited),
             )
         finally:
@@ -162,6 +178,17 @@ class Child:
         if isinstance(message, messages.Failed):
             raise Failure(f"failed: {message.error}{self.tail()}")
         return message
+
+    def messages(self) -> list[Message]:
+        """What it has said by now; what is no message is left out. Nobody waits."""
+        while chunk := self._read(0.0):
+            self._unread = (self._unread + chunk)[-messages.MOST_BYTES :]
+        *lines, self._unread = self._unread.split(b"\n")
+        decoded = []
+        for line in lines:
+            with suppress(ValueError):
+                decoded.append(messages.decode(line))
+        return decoded
 
     def wait_until_ready(self, timeout: float) -> None:
         if not isinstance(self.receive(timeout), Ready):
@@ -212,6 +239,9 @@ class Child:
 
     def _how_it_ended(self) -> str:
         code = self.wait(_KILLING)
+        refused = [effect for effect in take(self.start.folder) if effect.kind in self.start.refused]
+        if refused:  # in a process that it forked
+            return f"was stopped: {effects.message(refused[0])}"
         if code is None:
             return "closed its pipe and goes on"
         if code < 0:
@@ -277,6 +307,8 @@ class Child:
         with suppress(subprocess.TimeoutExpired):
             self._supervisor.wait(_KILLING)
         os.close(self._status)
+        if not isinstance(self.start.settings, ProfileSettings):  # of a profile, it goes into the record
+            (self.start.folder / FILE).unlink(missing_ok=True)
         if self.start.log:
             with suppress(OSError):
                 if not self.start.log.stat().st_size:

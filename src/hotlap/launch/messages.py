@@ -54,8 +54,19 @@ class Failed:
     kind = "error"
 
 
-Message = Union[Ready, BlockDone, Progress, Failed]
-_KINDS = {kind.kind: kind for kind in (Ready, BlockDone, Progress, Failed)}
+@dataclass(frozen=True)
+class Pulse:
+    """How far a profile is."""
+
+    is_training: bool = False
+    windows: int = 0
+    seconds: float = 0.0  # that were measured
+
+    kind = "pulse"
+
+
+Message = Union[Ready, BlockDone, Progress, Failed, Pulse]
+_KINDS = {kind.kind: kind for kind in (Ready, BlockDone, Progress, Failed, Pulse)}
 
 
 def encode(message: Message) -> bytes:

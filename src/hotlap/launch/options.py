@@ -16,6 +16,7 @@ class ProfileOptions:
     targets: tuple[str, ...] = ()
     ranges: str | None = None
     sampler: bool = True
+    patience: float = 300.0  # with `seconds`: that a script's training may take to begin
     period: float = 0.025  # seconds between two stack samples, of scripts
     pause: float = 2.0  # after each measured window of a script, hooks pause for this many times its length
 

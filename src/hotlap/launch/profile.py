@@ -7,15 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hotlap.core.errors import TargetFailed, UsageError
+from hotlap.core.errors import RecordError, TargetFailed, UsageError
 from hotlap.core.secrets import masked
 from hotlap.launch import changes
 from hotlap.launch.copying import projects_of
 from hotlap.launch.launcher import Child, Start
 from hotlap.launch.options import ProfileOptions
+from hotlap.launch.pulse import OnProgress, Overdue, wait_in_time
 from hotlap.launch.scratch import ScratchKind
 from hotlap.launch.spec import ProfileSettings
 from hotlap.probe.frameworks.plugins import plugin_variable
+from hotlap.record import effects
 from hotlap.record.header import Setup, Status, Verb
 from hotlap.record.learners import adopt_learners
 from hotlap.record.machine import Machine
@@ -27,7 +29,13 @@ from hotlap.target.target import Script, System, Variant
 _INTERRUPTED = (130, -signal.SIGINT)
 
 
-def profile(variant: Variant, options: ProfileOptions, folder: Path, scratch: ScratchKind | str = ScratchKind.AUTO) -> Run:
+def profile(
+    variant: Variant,
+    options: ProfileOptions,
+    folder: Path,
+    scratch: ScratchKind | str = ScratchKind.AUTO,
+    rerun: bool = True,
+) -> Run:
     """Profile a variant in a scratch, beside other experiments; what it prints goes to a log beside the record."""
     if isinstance(variant.target, System):
         from hotlap import systems
@@ -36,7 +44,8 @@ def profile(variant: Variant, options: ProfileOptions, folder: Path, scratch: Sc
 
         system = systems.load(variant.target.name, variant.target.algorithm)
         return profile_system(system, checked(config_from(system, variant.target.config)), options, out=folder)
-    return profile_script(variant, options, folder, scratch=ScratchKind(scratch), log=Path(f"{folder}.log"))[0]
+    log = Path(f"{folder}.log")
+    return profile_script(variant, options, folder, scratch=ScratchKind(scratch), log=log, rerun=rerun)[0]
 
 
 def profile_script(
@@ -46,10 +55,13 @@ def profile_script(
     scratch: ScratchKind = ScratchKind.IN_PLACE,
     quiet: bool = False,
     log: Path | None = None,
+    rerun: bool = True,
+    on_progress: OnProgress = lambda *_: None,
 ) -> tuple[Run, int]:
     """Run a script under the probe; its record and its exit code.
 
-    `quiet` sends its stdout to stderr; a `log` gets all that it prints.
+    `quiet` sends its stdout to stderr; a `log` gets all that it prints. Without `rerun` the script is stopped before it does
+    what a scratch cannot contain.
     """
     script = variant.target
     if not isinstance(script, Script):
@@ -60,31 +72,45 @@ def profile_script(
     run = create_run(script.name, config, machine_of([variant]), out, options.targets)
     start = Start(
         variant=replace(variant, environment={**plugin_variable(), **variant.environment}),
-        settings=ProfileSettings(str(run.path.resolve()), options.of_probe),
+        settings=ProfileSettings(str(run.path.resolve()), options.of_probe, options.patience if options.seconds else None),
         folder=run.path,
         scratch=scratch,
         log=log,
         stdout=sys.stderr if quiet else None,
         is_interactive=log is None,
+        rerun=rerun,
     )
     run.update(setup=replace(run.header.setup, containment=start.containment.value, scratch=start.scratch_kind.value))
     folders = projects_of(None if script.module else Path(script.path), Path.cwd())
     before = changes.snapshot(folders, run.path.resolve()) if start.scratch_kind is ScratchKind.IN_PLACE else {}
     try:
-        code = _run(start)
+        code, last_line = _run(start, options, on_progress)
+    except Overdue:
+        run = load(run.path)
+        late = "The script did not stop when its time was up, so hotlap ended it: lines and networks are missing here."
+        files = changes.files_changed(before, folders)
+        run.finish(Status.DONE, observed=Observed(notes=(late,), files_changed=files, effects=effects.take(run.path)))
+        return run, 0
     except TargetFailed as failure:
         run.finish(Status.FAILED, error=str(failure))
         return run, 1
-    _finish(load(run.path), code, changes.files_changed(before, folders))
+    try:
+        run = load(run.path)
+    except RecordError as problem:
+        lost = TargetFailed(f"{script.name} {ended(code)}, and its record is gone ({problem}); --out keeps it elsewhere")
+        lost.exit_code = code if code > 0 else 1
+        raise lost from None
+    _finish(run, code, changes.files_changed(before, folders), last_line)
     return load(run.path), 1 if code < 0 else code  # a signal's number is no exit code
 
 
-def _run(start: Start) -> int:
-    """The script's exit code. A Ctrl-C in a terminal reaches the script too; one that reached only us is passed on."""
+def _run(start: Start, options: ProfileOptions, on_progress: OnProgress) -> tuple[int, str]:
+    """The script's exit code, and the last line of its log. A Ctrl-C in a terminal reaches the script too; one that reached
+    only us is passed on."""
     with Child(start) as child:
         earlier = signal.signal(signal.SIGTERM, lambda *_: child.signal(signal.SIGTERM))
         try:
-            code = child.wait()
+            code: int | None = wait_in_time(child, options, on_progress)
         except KeyboardInterrupt:
             code = child.wait(2.0)
             if code is None:
@@ -92,20 +118,30 @@ def _run(start: Start) -> int:
                 code = child.wait()
         finally:
             signal.signal(signal.SIGTERM, earlier)
-    return 1 if code is None else code
+        return 1 if code is None else code, child.tail()
 
 
-def _finish(run: Run, code: int, files: tuple[str, ...]) -> None:
-    outcome = read_outcome(run.path)
+def ended(code: int) -> str:
+    """How a script's process ended, in words."""
+    if code == -signal.SIGKILL:
+        return "was killed by SIGKILL (by somebody, or by the system for want of memory)"
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+def _finish(run: Run, code: int, files: tuple[str, ...], last_line: str) -> None:
+    outcome, done = read_outcome(run.path), effects.take(run.path)
     if outcome is None:
         status = Status.INTERRUPTED if code in _INTERRUPTED else Status.FAILED
-        ended = f"the script ended with exit code {code}"
-        run.finish(status, error=ended, **with_learners(run.path, Observed(files_changed=files)))
+        error = None if status is Status.INTERRUPTED else f"the script {ended(code)} before hotlap could finish{last_line}"
+        exit_code = code if code >= 0 else None
+        seen = with_learners(run.path, Observed(files_changed=files, effects=done))
+        run.finish(status, error=error, exit_code=exit_code, **seen)
+        if error:
+            print(f"hotlap: {error}", file=sys.stderr)
         return
-    observed, error = replace(outcome.observed, files_changed=files), outcome.error
+    observed, error = replace(outcome.observed, files_changed=files, effects=done), outcome.error
     if code != outcome.exit_code & 0xFF:  # an exit handler, or a library that crashes when Python shuts down
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        error = error or f"the script was through (exit code {outcome.exit_code}), then its process {how}"
+        error = error or f"the script was through (exit code {outcome.exit_code}), then its process {ended(code)}"
         print(f"hotlap: {error}; what was measured is whole", file=sys.stderr)
     run.finish(Status(outcome.status), error=error, exit_code=outcome.exit_code, **with_learners(run.path, observed))
 

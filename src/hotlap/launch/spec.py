@@ -29,6 +29,7 @@ class ProfileSettings:
 
     run: str  # folder of the record
     options: ProbeOptions
+    patience: float | None = None  # seconds that training may take to begin
 
     mode = Mode.PROFILE
 
@@ -67,7 +68,7 @@ Settings = Union[ProfileSettings, BlockSettings, CurveSettings, HelpSettings]
 
 def _settings(mode: Mode, values: dict[str, Any]) -> Settings:
     if mode is Mode.PROFILE:
-        return ProfileSettings(values["run"], ProbeOptions(**values["options"]))
+        return ProfileSettings(values["run"], ProbeOptions(**values["options"]), values["patience"])
     kinds = {Mode.BLOCKS: BlockSettings, Mode.CURVE: CurveSettings, Mode.HELP: HelpSettings}
     settings: Settings = kinds[mode](**values)
     return settings

@@ -157,6 +157,11 @@ class Events(State):
         if counts and now > since:
             self._report(self._on_rest, self.timeline.count_only([], since, now, counts))
 
+    @property
+    def learned(self) -> bool:
+        """Whether an optimizer has stepped."""
+        return self._learned
+
     def trace(self) -> None:
         """Keep every span of the window that has just begun."""
         self._traced = True

@@ -138,6 +138,11 @@ class Recorder:
             sampler_period=self._options.period,
         )
 
+    @property
+    def measured(self) -> tuple[int, float]:
+        """Windows after warm-up, and the seconds that they and the pauses between them took."""
+        return len(self._walls), (sum(self._walls) + self._paused) * 1e-9
+
     def write(self, sample: Sample) -> None:
         if os.getpid() != self._pid:
             return

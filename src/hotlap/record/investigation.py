@@ -95,6 +95,7 @@ class InvestigationState:
     planned: dict[str, tuple[int, ...]] = field(default_factory=dict)  # number of a profile -> ids
     spent: float = 0.0  # seconds
     unsafe: tuple[str, ...] | None = None  # why the script should not be run again; None: not looked up
+    contained: tuple[str, ...] = ()  # what it does to files and databases in files, which the scratch contains
     total: Total | None = None
     losses: LossCheck | None = None
     learning: LearningCheck | None = None

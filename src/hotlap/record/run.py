@@ -150,6 +150,11 @@ class Run:
         header = self.header
         return Identity(str(self.path), header.verb, header.target, self.status, header.error, header.created, header.machine)
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether a profile ended before an iteration after warm-up was over."""
+        return self.header.verb is Verb.PROFILE and not self.phase(lines.MEASURED)
+
     def steady(self) -> tuple[int, list[Sample]]:
         """How many samples are warm-up, and the rest: the samples that numbers are taken from.
 
@@ -158,6 +163,10 @@ class Run:
         from hotlap.core.warmup import warmup_end
 
         training = self.header.verb is Verb.TRAIN
+        if self.is_cut_short:
+            seen = self.phase(lines.WARMUP, lines.TRACED)
+            learning = [i for i, sample in enumerate(seen) if sample.counts.get(UPDATES)]
+            return (learning[0], seen[learning[0] :]) if learning else (0, seen)
         samples = self.phase(lines.TRAIN, lines.TRACED) if training else self.phase(lines.MEASURED)
         begun = 0
         if training:

@@ -207,15 +207,22 @@ def _warnings(run: Run, profile: Profile, walls: Sequence[float]) -> list[str]:
         messages.append("The run was interrupted: this report covers what it had recorded.")
     if status is Status.FAILED:
         messages.append(f"The run failed: {profile.identity.error}")
-    if run.header.is_script and not profile.counts.env_steps and not profile.counts.updates:
-        messages.append("No environment step and no update was seen: hotlap found no RL in this script.")
+    trained = bool(profile.counts.env_steps or profile.counts.updates)
+    if run.header.is_script and not trained:
+        if status is Status.DONE:
+            messages.append("No environment step and no update was seen: hotlap found no RL in this script.")
+        if run.header.exit_code:
+            messages.append(f"The script ended with exit code {run.header.exit_code}, so there is nothing to show.")
     elif run.header.is_script and not profile.counts.env_steps:
         messages.append(
             "No environment was seen to step, so collecting cannot be told from sampling and is unattributed. hotlap knows the "
             "environments of frameworks, and classes whose step(action) returns observation, reward, done."
         )
     if not walls:
-        messages.append("No iteration was completed after warm-up, so there is nothing to show.")
+        if trained or not run.header.is_script:
+            messages.append("No iteration was completed after warm-up, so there is nothing to show.")
+    elif run.is_cut_short:
+        messages.append("No iteration was completed after warm-up: these are the ones that were seen until then.")
     elif len(walls) < FEW:
         messages.append(f"Iterations measured: {len(walls)}, too few samples for the intervals to mean much.")
     if len(walls) > FEW and (step := stats.change_point(walls)) is not None:

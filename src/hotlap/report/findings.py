@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hotlap.core import units
 from hotlap.record.diagnosis import Diagnosis
 from hotlap.record.finding import Finding, Projection
+from hotlap.record.header import Status
 from hotlap.report.sections import Cells, Notes, Section, Table
 
 MORE = "hotlap diagnose shows all evidence and the fixes"
@@ -13,11 +14,12 @@ ADVICE_ONLY = "advice only: hotlap has no experiment for it"
 
 def headline(diagnosis: Diagnosis) -> str:
     number = len(diagnosis.findings)
-    return f"diagnose {diagnosis.identity.target} · {number or 'no'} finding{'s' if number != 1 else ''}"
+    crashed = " · failed" if diagnosis.identity.status in (Status.FAILED, Status.KILLED) else ""
+    return f"diagnose {diagnosis.identity.target}{crashed} · {number or 'no'} finding{'s' if number != 1 else ''}"
 
 
 def sections(diagnosis: Diagnosis) -> list[Section]:
-    built: list[Section] = [Notes([summary(diagnosis)], kind="result")]
+    built: list[Section] = [Notes([_answer(diagnosis)], kind="result")]
     if diagnosis.warnings:
         built.append(Notes(diagnosis.warnings))
     if diagnosis.findings:
@@ -29,12 +31,21 @@ def above(diagnosis: Diagnosis) -> list[Section]:
     """The findings as they stand above a profile: the answer, and what there is to fix with the first of its evidence."""
     if not diagnosis.stages:
         return []
-    answer = Notes([summary(diagnosis)], kind="result")
+    answer = Notes([_answer(diagnosis)], kind="result")
     if not diagnosis.findings:
         return [answer]
     ranking = _ranking(diagnosis.findings)
     details = [(*row, finding.evidence[0]) for row, finding in zip(ranking.rows, diagnosis.findings, strict=True)]
     return [answer, Table(ranking.title, (*ranking.columns, "evidence"), details, f"{ranking.note}; {MORE}", crop=True)]
+
+
+def _answer(diagnosis: Diagnosis) -> str:
+    """Of a run that crashed, that it crashed; and what can be said of the time until then."""
+    identity = diagnosis.identity
+    if identity.status not in (Status.FAILED, Status.KILLED):
+        return summary(diagnosis)
+    crash = f"This run crashed: {identity.error or 'its process was killed'}."
+    return f"{crash} Until then: {summary(diagnosis)}" if diagnosis.findings else f"{crash} Nothing else can be said."
 
 
 def summary(diagnosis: Diagnosis) -> str:

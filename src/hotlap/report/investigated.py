@@ -68,6 +68,7 @@ class InvestigationReport:
     scratch: str | None = None
     containment: str | None = None
     horizon: int | None = None  # with which time was measured, if it was shortened
+    contained: tuple[str, ...] = ()  # what the script does to files, which its scratch contains
 
 
 def report_of(run: Run) -> InvestigationReport:
@@ -94,6 +95,7 @@ def report_of(run: Run) -> InvestigationReport:
         scratch=setup.scratch,
         containment=setup.containment,
         horizon=state.horizon,
+        contained=state.contained,
     )
 
 

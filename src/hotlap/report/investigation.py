@@ -49,11 +49,12 @@ def sections(report: InvestigationReport) -> list[Section]:
 
 def summary(report: InvestigationReport) -> list[str]:
     """The answer, in plain words."""
+    if report.unsafe:
+        refused = "The script was profiled but not run again, because that may not be safe. --rerun allows it."
+        return [refused, *report.unsafe, *(f"{line}: a scratch contains that" for line in report.contained)]
     if report.dry:
         planned = sum(h.verdict == PLANNED for h in report.hypotheses)
         return [f"The plan: {planned} experiments. Nothing was changed, and only a profile was run."]
-    if report.unsafe:
-        return ["The script was profiled but not run again, because that may not be safe. --rerun allows it.", *report.unsafe]
     confirmed = [h for h in report.hypotheses if h.verdict is Verdict.CONFIRMED]
     lines = [_answer(report, confirmed)]
     if report.speedup:
@@ -113,6 +114,8 @@ def _warnings(report: InvestigationReport) -> list[str]:
         )
     if report.total_error:
         messages.append(f"All changes together: {report.total_error}")
+    if not report.unsafe:
+        messages += [f"{line}: the scratch contains that." for line in report.contained]
     return messages
 
 

@@ -55,6 +55,8 @@ class Compare:
     """Where a script runs: an overlay of your folders, or a copy of the project. What it writes goes away with it."""
     in_place: Switch = False
     """Run a script in your own folder, where it overwrites what it writes."""
+    rerun: Switch = False
+    """The script may be run many times, whatever it does outside its files."""
     seed: int = 0
     """Seed of the order of blocks; every round of a system also trains with a seed of its own."""
     out: Path | None = None

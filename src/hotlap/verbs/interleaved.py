@@ -12,10 +12,11 @@ from hotlap.record.blocks import Plan, Schedule
 from hotlap.record.header import Interleaved, Verb
 from hotlap.record.run import Run
 from hotlap.target.interpreter import with_interpreter
-from hotlap.target.target import Variant
-from hotlap.verbs.output import EXIT_CODES, bar, print_json
+from hotlap.target.target import Script, Variant
+from hotlap.verbs.output import EXIT_CODES, print_json, say, time_bar
 
 Knobs = tyro.conf.UseAppendAction[tuple[str, ...]]
+_SAY_EVERY = 10.0  # seconds between two lines where no bar can be drawn
 ScratchChoice = Literal["auto", "overlay", "copy"]
 
 
@@ -41,6 +42,8 @@ class Measured(Protocol):
     @property
     def in_place(self) -> bool: ...
     @property
+    def rerun(self) -> bool: ...
+    @property
     def out(self) -> Path | None: ...
 
 
@@ -54,18 +57,47 @@ def run_variants(
     precision = units.parse(args.precision, "share")
     if args.blocks < 2 or args.warmup < 0 or min(budget, block, precision) <= 0:
         raise UsageError("--blocks must be at least 2, --warmup at least 0, --budget, --block and --precision more than 0")
+    if not args.rerun:
+        refuse_unsafe(variants, scratch_of(args))
     variants = [with_interpreter(variant, args.python) for variant in variants]
     schedule = Schedule(block, args.blocks, args.warmup, round=budget / 10, seed=args.seed)
     plan = Plan(budget, precision, control, schedule)
-    with bar() as progress:
+    with time_bar() as progress:
         task = progress.add_task(verb, total=budget)
+        told = -_SAY_EVERY
 
         def on_progress(what: str, spent: float, total: float) -> None:
-            progress.update(task, description=f"{verb}: {what}", completed=min(spent, total))
+            nonlocal told
+            progress.update(task, description=f"{verb}: {what}")
+            if not progress.console.is_terminal and spent - told >= _SAY_EVERY:
+                told = spent
+                say(f"{units.seconds(spent)} of at most {units.seconds(total)}: {what}")
 
         return run_interleaved(
-            verb, variants, plan, args.out, on_progress, interleaved=about or Interleaved(), scratch=scratch_of(args)
+            verb,
+            variants,
+            plan,
+            args.out,
+            on_progress,
+            scratch=scratch_of(args),
+            rerun=args.rerun,
+            in_time=True,
+            interleaved=about or Interleaved(),
         )
+
+
+def refuse_unsafe(variants: Sequence[Variant], scratch: str) -> None:
+    """Scripts whose code does what a scratch cannot contain are not run many times. What it does to files is only told."""
+    from hotlap.investigate import safety
+    from hotlap.investigate.project import modules_of
+
+    for script in dict.fromkeys(variant.target for variant in variants if isinstance(variant.target, Script)):
+        objections = safety.objections(modules_of(script), in_place=scratch == "in-place", endless=False)
+        if objections.reasons:
+            details = "\n".join((*objections.reasons, *objections.contained))
+            raise UsageError(f"{script.name} is not run many times, because that may not be safe; --rerun allows it", details)
+        for line in objections.contained:
+            say(f"{line}: the scratch contains that")
 
 
 def scratch_of(args: Any) -> str:

@@ -19,7 +19,7 @@ from hotlap.target.interpreter import machine_of, with_interpreter
 from hotlap.target.target import System, Variant
 from hotlap.verbs import flags
 from hotlap.verbs.interleaved import ScratchChoice, scratch_of
-from hotlap.verbs.output import EXIT_CODES, Switch, bar, print_json, say
+from hotlap.verbs.output import EXIT_CODES, Switch, print_json, say, time_bar
 
 if TYPE_CHECKING:
     from hotlap.investigate.apply import Withheld
@@ -78,11 +78,12 @@ def investigate(argv: list[str]) -> int:
         run, variant, settings = _resume(args, command)
     else:
         run, variant, settings = _begin(args, command)
-    with bar() as progress:
-        task = progress.add_task(f"investigate {variant.target.name}", total=settings.budget)
+    with time_bar() as progress:
+        before = run.header.investigation.spent
+        task = progress.add_task(f"investigate {variant.target.name}", total=settings.budget, before=before)
 
         def on_progress(what: str, spent: float) -> None:
-            progress.update(task, description=what[:60], completed=min(spent, settings.budget))
+            progress.update(task, description=what)
             if not progress.console.is_terminal:
                 say(f"{units.seconds(spent)}: {what}")
 

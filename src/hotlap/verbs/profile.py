@@ -7,15 +7,16 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from hotlap.core import secrets
+from hotlap.core import secrets, units
 from hotlap.core.errors import UsageError
+from hotlap.launch.messages import Pulse
 from hotlap.launch.options import ProfileOptions
 from hotlap.record.limits import Limit
 from hotlap.record.run import Run
 from hotlap.target.interpreter import with_interpreter
 from hotlap.target.target import Script, Variant
 from hotlap.verbs import flags
-from hotlap.verbs.output import EXIT_CODES, Switch, bar, print_json
+from hotlap.verbs.output import EXIT_CODES, Switch, bar, print_json, say
 
 
 @dataclass(frozen=True)
@@ -114,12 +115,45 @@ def profile_script(argv: list[str]) -> int:
     unused = [f"--{name.replace('_', '-')}" for name in ("modules", "detailed", "env_only", "ranges") if getattr(args, name)]
     if unused:
         raise UsageError(f"{', '.join(unused)}: only for systems, not for scripts")
-    script = Script(args.what, module, tuple(script_arguments))
+    script, options = Script(args.what, module, tuple(script_arguments)), _options(args)
     variant = with_interpreter(Variant(script.name, script), args.python)
-    run, code = run_script(variant, _options(args), args.out, quiet=args.json)
+    progress = _ScriptProgress(script.name, options)
+    run, code = run_script(variant, options, args.out, quiet=args.json, on_progress=progress.tell)
     command = shlex.join([*(["-m"] if module else []), args.what, *script_arguments])
     missed = _show_profile(run, args, secrets.masked_command(command))
     return code or missed
+
+
+class _ScriptProgress:
+    """Lines on stderr, few and whole: the script writes to the same terminal, and may draw bars of its own there."""
+
+    EVERY = 10.0  # seconds
+
+    def __init__(self, name: str, options: ProfileOptions) -> None:
+        self._options = options
+        self._is_training = False
+        self._due = self.EVERY
+        wanted = f"{options.seconds:g} s" if options.seconds else f"{options.iterations} windows"
+        say(f"hotlap: running {name}; {wanted} are measured once training begins")
+
+    def tell(self, pulse: Pulse, seconds: float) -> None:
+        if pulse.is_training and not self._is_training:
+            self._is_training, self._due = True, seconds + self.EVERY
+            say("hotlap: training has begun")
+        elif seconds >= self._due:
+            self._due = seconds + self.EVERY
+            say(f"hotlap: {self._state(pulse, seconds)}")
+
+    def _state(self, pulse: Pulse, seconds: float) -> str:
+        if not self._is_training:
+            patience = f"; waits up to {self._options.patience:.0f} s" if self._options.seconds else ""
+            return f"{seconds:.0f} s, no training seen yet{patience}"
+        if self._options.seconds:
+            left = max(0.0, self._options.seconds - (pulse.seconds or seconds))
+            return f"{pulse.windows} windows in {seconds:.0f} s, about {left:.0f} s left"
+        done, wanted = pulse.windows, self._options.iterations
+        left = seconds / done * max(0, wanted - done) if done else 0.0
+        return f"measured {done} of {wanted} windows" + (f", about {units.seconds(left)} left" if left else ", warming up")
 
 
 def _show_profile(run: Run, args: Profile, command: str | None = None) -> int:
