@@ -29,7 +29,7 @@ test: setup
 exact: setup
 	$(BIN)/python -m pytest -n auto -m exact --durations=10
 
-# Ten thousand damaged records, two hundred of them through the command line, and fifty kills of hotlap. Before a release.
+# Ten thousand damaged records, two hundred of them through the command line, and a hundred kills of hotlap. Before a release.
 endurance: setup
 	$(BIN)/python -m pytest -n auto -m endurance
 

@@ -1,5 +1,5 @@
-"""SIGKILL of hotlap at random moments: nothing that it started lives on, nothing that it mounted or shared is left, every
-record can be read. A sample here; fifty in `make endurance`."""
+"""hotlap ended by a signal at random moments: nothing that it started lives on, nothing that it mounted or shared is left,
+every record can be read, every resume goes on. A sample here; a hundred in `make endurance`."""
 
 import os
 import random
@@ -49,12 +49,15 @@ if __name__ == "__main__":
 SMALL = "--num-envs 8 --size 6 --iteration-steps 8 --updates-per-step 1 --learning-starts 64 --buffer-size 2000"
 VERBS = {
     "profile": ["profile", "train.py", "--seconds", "60"],
-    "compare": ["compare", "train.py", "train.py", "--budget", "60s", "--block", "0.1s", "--no-control"],
-    "copy": ["compare", "train.py", "train.py", "--budget", "60s", "--block", "0.1s", "--scratch", "copy"],
-    "sweep": ["sweep", "train.py", "--vary", "OMP_NUM_THREADS=1,2", "--budget", "60s", "--block", "0.1s"],
+    "compare": ["compare", "--rerun", "train.py", "train.py", "--budget", "60s", "--block", "0.1s", "--no-control"],
+    "copy": ["compare", "--rerun", "train.py", "train.py", "--budget", "60s", "--block", "0.1s", "--scratch", "copy"],
+    "sweep": ["sweep", "--rerun", "train.py", "--vary", "OMP_NUM_THREADS=1,2", "--budget", "60s", "--block", "0.1s"],
     "investigate": ["investigate", "train.py", "--budget", "60s", "--rerun"],
     "train": ["train", "snake", "--preset", "seed", "--workers", "2", *SMALL.split()],
 }
+
+RESUMES = ("train", "investigate")  # what can go on
+SIGNALS = (signal.SIGKILL, signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
 
 
 def marked(mark: str) -> list[str]:
@@ -69,8 +72,8 @@ def marked(mark: str) -> list[str]:
     return alive
 
 
-def kill_hotlap(verb: str, seconds: float, folder: Path) -> None:
-    """Start a verb, kill hotlap after some time, and see that nothing is left of it."""
+def kill_hotlap(verb: str, seconds: float, folder: Path, number: int = signal.SIGKILL) -> None:
+    """Start a verb, end hotlap by a signal after some time, and see that nothing is left of it."""
     mark = f"hotlap-test-{uuid.uuid4().hex}"
     temporary = folder / "tmp"
     temporary.mkdir()
@@ -88,7 +91,7 @@ def kill_hotlap(verb: str, seconds: float, folder: Path) -> None:
         start_new_session=True,
     )
     time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
+    process.send_signal(number)
     process.wait()
     deadline = time.monotonic() + 60
     while (alive := marked(mark)) and time.monotonic() < deadline:
@@ -102,6 +105,25 @@ def kill_hotlap(verb: str, seconds: float, folder: Path) -> None:
         load(record.parent)
     if verb != "profile":
         assert (folder / "work" / "log.csv").read_text() == "kept\n", (verb, seconds)
+    if verb in RESUMES:
+        check_resume(verb, folder / "work", environment)
+
+
+def check_resume(verb: str, folder: Path, environment: dict[str, str]) -> None:
+    """What was cut off goes on: it runs for some seconds, and ends when it is asked to."""
+    runs = [run for run in folder.glob(".hotlap/runs/*") if (run / "run.json").exists()]
+    if not runs:
+        return  # there was nothing yet to go on with
+    what = ["train", "snake"] if verb == "train" else ["investigate"]
+    command = [sys.executable, "-m", "hotlap", *what, "--resume", str(runs[0])]
+    with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        try:
+            _, problem = process.communicate(timeout=8)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            _, problem = process.communicate(timeout=120)
+    assert process.returncode in (0, 1, 130), problem[-500:]
+    load(runs[0])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -111,7 +133,7 @@ def test_a_kill_leaves_nothing(verb, tmp_path):
 
 
 @pytest.mark.endurance
-@pytest.mark.parametrize("number", range(50))
-def test_fifty_kills_leave_nothing(number, tmp_path):
+@pytest.mark.parametrize("number", range(100))
+def test_a_hundred_kills_leave_nothing(number, tmp_path):
     coin = random.Random(number)
-    kill_hotlap(coin.choice(list(VERBS)), coin.uniform(0.1, 12.0), tmp_path)
+    kill_hotlap(coin.choice(list(VERBS)), coin.uniform(0.1, 12.0), tmp_path, coin.choice(SIGNALS))
