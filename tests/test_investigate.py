@@ -118,7 +118,7 @@ def test_from_the_path_to_a_proven_patch(folder):
 
 
 def test_the_plan_alone_and_the_findings_alone(folder):
-    done = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "16s", "--json")
+    done = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "3m", "--json")
     doc = json.loads(done.stdout)
     assert doc["hypotheses"][0]["verdict"] == "planned" and doc["accepted"] == [] and doc["speedup"] is None
     assert not (folder / doc["run"] / "experiments").exists()
@@ -193,7 +193,7 @@ def test_long_iterations_are_shortened_with_the_same_work_per_step():
 def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
     save = "import urllib.request\n    urllib.request.urlopen('http://collector.example/', data=b'done')"  # never reached
     (folder / "train.py").write_text(SCRIPT.replace("SAVE", save))
-    doc = json.loads(hotlap(folder, "investigate", "train.py", "--budget", "16s", "--json").stdout)
+    doc = json.loads(hotlap(folder, "investigate", "train.py", "--budget", "3m", "--json").stdout)
     assert "other machines (urllib.request.urlopen)" in doc["unsafe"][0]
     assert all(h["verdict"] in ("planned", "no fault", "inconclusive") for h in doc["hypotheses"])
     assert not (folder / doc["run"] / "experiments").exists()

@@ -74,7 +74,7 @@ def hotlap(folder, *arguments):
 
 
 def test_what_happens_two_imports_deep_is_refused_with_file_and_line(folder):
-    result = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "1m", "--", "--track")
+    result = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "3m", "--", "--track")
     assert result.returncode == 0, result.stderr
     text = " ".join(result.stdout.split())
     assert "not run again" in text and "--rerun" in text
@@ -86,7 +86,7 @@ def test_what_happens_two_imports_deep_is_refused_with_file_and_line(folder):
 
 
 def test_the_same_behind_a_flag_that_is_off_is_run(folder):
-    result = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "1m", "--json")
+    result = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "3m", "--json")
     document = json.loads(result.stdout)
     assert document["unsafe"] == [] and document["contained"] == []
 
