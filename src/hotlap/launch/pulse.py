@@ -23,7 +23,8 @@ from hotlap.launch.messages import Pulse, Sender
 from hotlap.launch.spec import ProfileSettings
 from hotlap.probe.events import EVENTS
 from hotlap.probe.notes import note
-from hotlap.probe.recorder import Recorder, StopProfiling
+from hotlap.probe.recorder import Recorder
+from hotlap.probe.stopping import StopProfiling
 
 if TYPE_CHECKING:
     from hotlap.launch.launcher import Child
