@@ -53,6 +53,22 @@ class Vector:
         return next(self.results)
 
 
+class Around:
+    """A wrapper that complains when it is asked for what it does not have itself, as Gymnasium's did for a while."""
+
+    def __init__(self, env):
+        self.env = env
+
+    def step(self, action):
+        return self.env.step(action)
+
+    def reset(self):
+        return self.env.reset()
+
+    def __getattr__(self, name):
+        raise AssertionError(f"asked for {name}")
+
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -75,7 +91,12 @@ def events(request, monkeypatch):
     if request.param == "python":
         for name in MAKERS:
             monkeypatch.setattr(core, name, lambda state, original, slow, *_: slow)
-    for owner, names in ((Inner, ("step", "reset")), (Outer, ("step",)), (Vector, ("step", "reset"))):
+    for owner, names in (
+        (Inner, ("step", "reset")),
+        (Outer, ("step",)),
+        (Vector, ("step", "reset")),
+        (Around, ("step", "reset")),
+    ):
         for name in names:
             monkeypatch.setattr(owner, name, owner.__dict__[name])
     monkeypatch.setattr(torch.nn.Module, "__call__", inspect.unwrap(torch.nn.Module.__dict__["__call__"]))
@@ -97,6 +118,20 @@ def kinds(events):
 def hook_environments(events):
     for base in (Inner, Outer, Vector):
         on_environments.patch_environments(base, events)
+
+
+def test_wrappers_are_not_asked_for_what_they_wrap(events):
+    on_environments.patch_environments(Around, events)
+    quiet, over = np.zeros(4, dtype=bool), np.array([False, True, False, False])
+    env = Around(Around(Vector([(0, np.zeros(4), done, quiet, {}) for done in (quiet, over)])))
+    env.reset()
+    for _ in range(2):
+        env.step(0)
+    assert events.env_steps == 8
+    single = Around(Around(Inner()))
+    single.reset()
+    single.step(0)
+    assert events.env_steps == 9
 
 
 def test_environments(events):

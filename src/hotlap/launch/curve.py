@@ -17,7 +17,7 @@ from hotlap.launch.spec import CurveSettings
 from hotlap.probe.events import EVENTS, Events
 from hotlap.probe.frameworks import frameworks
 from hotlap.probe.hooks import plain
-from hotlap.probe.hooks.environments import is_evaluation
+from hotlap.probe.hooks.environments import is_evaluation, num_envs
 from hotlap.probe.hooks.patching import Around, Finder, Patch, wrap, wrap_family
 from hotlap.probe.recorder import see_workers
 from hotlap.probe.results import TUPLES, StepReader
@@ -66,7 +66,7 @@ class CurveProbe:
 
     def _note(self, env: Any, result: Any, reader: StepReader) -> None:
         rewards = reader.rewards(env, result)
-        self._steps += int(getattr(env, "num_envs", len(rewards)))
+        self._steps += max(num_envs(env, None, result), len(rewards))
         for i, reward in enumerate(rewards):
             self._returns[id(env), i] += reward
             self._lengths[id(env), i] += 1

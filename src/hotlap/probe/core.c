@@ -49,7 +49,7 @@ typedef struct {
 } State;
 
 static PyTypeObject StateType, HookType;
-static PyObject *empty, *step_path, *s_num_envs, *s_shape, *s_call_impl, *s_compiled, *s_note_syncs;
+static PyObject *empty, *step_path, *s_num_envs, *s_env, *s_shape, *s_call_impl, *s_compiled, *s_note_syncs;
 
 static int64_t now(void) {
 #ifdef __APPLE__
@@ -251,14 +251,27 @@ static int is_quiet(PyObject *done) {
     return quiet;
 }
 
+/* How many environments there are in one, or in what it wraps. Wrappers are not asked to pass the attribute on: some print a
+   warning then, and all of them take their time. */
 static int64_t num_envs(PyObject *env) {
-    PyObject *number = PyObject_GetAttr(env, s_num_envs);
-    int64_t steps = number ? PyLong_AsLongLong(number) : 1;
-    Py_XDECREF(number);
-    if (PyErr_Occurred()) {
+    int64_t steps = 1;
+    Py_INCREF(env);
+    for (int depth = 0; env != NULL && depth < 32; depth++) {
+        PyObject *number = PyObject_GenericGetAttr(env, s_num_envs);
+        if (number != NULL && number != Py_None) {
+            steps = PyLong_AsLongLong(number);
+            if (steps == -1 && PyErr_Occurred()) steps = 1;
+            Py_DECREF(number);
+            break;
+        }
+        Py_XDECREF(number);
         PyErr_Clear();
-        steps = 1;
+        PyObject *inner = PyObject_GenericGetAttr(env, s_env);
+        Py_DECREF(env);
+        env = inner;
     }
+    Py_XDECREF(env);
+    PyErr_Clear();
     return steps;
 }
 
@@ -626,6 +639,7 @@ PyMODINIT_FUNC PyInit_hotlap_core(void) {
     empty = PyUnicode_InternFromString("");
     step_path = PyUnicode_InternFromString("collect/env_step");
     s_num_envs = PyUnicode_InternFromString("num_envs");
+    s_env = PyUnicode_InternFromString("env");
     s_shape = PyUnicode_InternFromString("shape");
     s_call_impl = PyUnicode_InternFromString("_call_impl");
     s_compiled = PyUnicode_InternFromString("_compiled_call_impl");

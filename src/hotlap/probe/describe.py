@@ -13,6 +13,7 @@ from typing import Any
 
 from hotlap.probe import core
 from hotlap.probe.frameworks import frameworks
+from hotlap.probe.hooks.environments import attribute
 from hotlap.probe.hooks.patching import below
 from hotlap.probe.sampler import Sampler, is_users, shorten
 from hotlap.record.observed import Description, EnvChain, Net, OptimizerInfo, TorchSwitches
@@ -61,7 +62,7 @@ def _inside(env: Any, names: set[str]) -> list[Any]:
     """The environments directly inside this one."""
     inner: list[Any] = []
     for name in sorted(names):
-        value = env.__dict__.get(name) if name.endswith("envs") else getattr(env, name, None)
+        value = env.__dict__.get(name) if name.endswith("envs") else attribute(env, name)
         inner += value if isinstance(value, (list, tuple)) else [] if value is None else [value]
     return inner
 

@@ -15,11 +15,28 @@ from hotlap.probe.hooks.patching import Around, wrap_family
 from hotlap.probe.kinds import ENDED, EVALUATING, RESETTING, STEPPED
 from hotlap.probe.results import NONE, TUPLES, StepReader
 
+DEEPEST = 32  # wrappers around wrappers, as in core.c
 Steps = Callable[[Any, Any, Any], int]  # (environment, action, what step returned) -> how many steps that was
 
 
+def attribute(env: Any, name: str) -> Any:
+    """An attribute of the environment itself, or None. Wrappers are not asked to pass it on: some print a warning then."""
+    try:
+        return object.__getattribute__(env, name)
+    except Exception:  # whatever a property raises
+        return None
+
+
 def num_envs(env: Any, action: Any, result: Any) -> int:
-    return int(getattr(env, "num_envs", 1))
+    """How many environments there are in it, or in what it wraps."""
+    for _ in range(DEEPEST):
+        number = attribute(env, "num_envs")
+        if number is not None:
+            return int(number)
+        env = attribute(env, "env")
+        if env is None:
+            break
+    return 1
 
 
 def patch_environments(
