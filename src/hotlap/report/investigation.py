@@ -10,7 +10,7 @@ from hotlap.report.commands import hotlap, on_target
 from hotlap.report.investigated import PLANNED, HypothesisRow, InvestigationReport
 from hotlap.report.investigated import report_of as report_of
 from hotlap.report.learning import learning_lines, learning_table
-from hotlap.report.sections import Bar, Cells, Notes, Section, Table, containment_rows, stage_name
+from hotlap.report.sections import Bar, Cells, Notes, Section, Table, containment_rows, machine_rows, stage_name
 
 SMALL = 0.005  # share of a stage below which it is left out
 REASONS = {
@@ -197,7 +197,8 @@ def _recipe(report: InvestigationReport) -> Table:
     if report.accepted:
         rows.append(("apply", hotlap("investigate", "--resume", run, "--apply")))
     rows.append(("time", f"{units.seconds(report.spent)} of {units.seconds(report.budget)}"))
-    return Table("To repeat it", ("", ""), [*rows, *containment_rows(report.scratch, report.containment)])
+    rows += [*containment_rows(report.scratch, report.containment), *machine_rows(report.identity.machine)]
+    return Table("To repeat it", ("", ""), rows)
 
 
 def _monitoring(report: InvestigationReport) -> Table:
