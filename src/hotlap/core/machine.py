@@ -19,7 +19,7 @@ from typing import Any
 from hotlap.core import native
 from hotlap.core.version import __version__
 
-PACKAGES = ("torch", "numpy", "gymnasium", "scipy", "stable-baselines3", "torchrl", "tianshou", "skrl", "ray")
+PACKAGES = ("torch", "numpy", "gymnasium", "gym", "scipy", "stable-baselines3", "torchrl", "tianshou", "skrl", "ray")
 
 
 def describe() -> dict[str, Any]:
