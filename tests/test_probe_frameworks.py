@@ -17,8 +17,9 @@ from hotlap.probe import notes
 from hotlap.probe.events import Events
 from hotlap.probe.framework import EnvironmentClass, Framework
 from hotlap.probe.frameworks import BUILT_IN, frameworks, pettingzoo, plugins, torchrl
-from hotlap.probe.hooks import plain, table
+from hotlap.probe.hooks import table
 from hotlap.probe.results import TUPLES, as_floats
+from hotlap.probe.transitions import transition_of
 
 SOURCE = str(Path(__file__).parents[1] / "src")
 BY_PACKAGE = {framework.package: framework for framework in BUILT_IN}
@@ -136,7 +137,28 @@ def test_numbers_of_any_kind():
 )
 def test_which_results_are_transitions(result, is_transition):
     """Environment classes that do not subclass gym.Env are known by what their step returns."""
-    assert plain._is_transition(result) == is_transition
+    assert (transition_of(result) is not None) == is_transition
+
+
+@pytest.mark.parametrize(
+    ("result", "ended", "rewards"),
+    [
+        ((False, 0.5, False, np.ones(3, bool), np.ones(4)), [], [0.5]),  # done, reward, broken, mask, observation
+        ((False, 0.5, True, np.ones(3, bool), np.ones(4)), [0], [0.5]),
+        ((np.ones(4), True, 2.0), [0], [2.0]),
+        ((np.array([False, True]), np.ones((2, 4)), np.array([1.0, 2.0])), [1], [1.0, 2.0]),
+        ((np.ones(4), 1.0, False, np.ones(3), {}), [], [1.0]),  # a mask where Gymnasium says truncated
+        ((np.ones(4), 1.0, False, True), [0], [1.0]),
+        ((np.ones(4, bool), 1.0, False, {}), [], [1.0]),
+        ((np.ones(4), 1.0, False, True, {}, np.ones(3)), [0], [1.0]),
+    ],
+)
+def test_parts_of_a_transition_are_known_by_their_types(result, ended, rewards):
+    transition = transition_of(result)
+    assert list(transition.reader.ended(None, result)) == ended
+    assert transition.reader.rewards(None, result) == rewards
+    assert transition.steps(None, None, result) == len(rewards)
+    assert transition.reader.observation(result).shape[-1] == 4
 
 
 def test_what_is_missing_is_noted_once(monkeypatch):

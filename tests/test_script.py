@@ -422,6 +422,9 @@ def test_environment_classes_that_do_not_subclass_gym_env(tmp_path):
     counts = doc["counts"]
     assert counts["env_steps"] == pytest.approx(7 * counts["updates"], rel=0.01)
     assert counts["episodes"] == pytest.approx(counts["env_steps"] / 5, rel=0.05)
+    some = OWN.replace("10_000_000", "3")
+    doc = json.loads(run(tmp_path, write(tmp_path, some), "--seconds", "1", "--json").stdout)
+    assert doc["counts"]["env_steps"] == 21 and doc["counts"]["updates"] == 3  # the first step, which proved it, included
     blind = OWN.replace("def step(self, moves)", "def go(self, moves)").replace("boards.step", "boards.go")
     doc = json.loads(run(tmp_path, write(tmp_path, blind), "--seconds", "1", "--json").stdout)
     assert any("No environment was seen" in warning for warning in doc["warnings"])

@@ -20,7 +20,7 @@ from hotlap.probe.hooks import plain
 from hotlap.probe.hooks.environments import is_evaluation, num_envs
 from hotlap.probe.hooks.patching import Around, Finder, Patch, wrap, wrap_family
 from hotlap.probe.recorder import see_workers
-from hotlap.probe.results import TUPLES, StepReader
+from hotlap.probe.results import StepReader
 from hotlap.probe.stopping import StopProfiling
 from hotlap.target.target import Script, System
 
@@ -129,7 +129,7 @@ def run_script(script: Script, probe: CurveProbe) -> tuple[int, str | None]:
     from hotlap.launch.execute import execute
 
     Finder(EVENTS, _patches(probe)).install()
-    plain.watch(lambda cls, name: wrap_family(cls, {name: probe.around_step(TUPLES)}))
+    plain.watch(lambda first: wrap_family(first.cls, {first.method: probe.around_step(first.transition.reader)}))
     see_workers()
     with intervened():
         code, error = execute(script)

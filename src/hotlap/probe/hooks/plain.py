@@ -1,7 +1,8 @@
 """Environment classes that do not subclass `gym.Env`: user code with a `step` that returns observation, reward and done.
 
 When an optimizer is made, training is about to begin: every class of the user's modules with a method of such a name and an
-action is on trial. What its first call returns decides: an agent or a scheduler returns no transition, and is left alone.
+action is on trial. What its first call returns decides: an agent or a scheduler returns no transition, and is left alone. An
+environment's first step counts like any other, although it was known to be one only afterwards.
 """
 
 from __future__ import annotations
@@ -10,18 +11,35 @@ import functools
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from threading import get_ident
+from typing import Any
 
 from hotlap.core.paths import STEP_METHODS
 from hotlap.probe.events import EVENTS, Events
 from hotlap.probe.hooks.environments import patch_environments
 from hotlap.probe.hooks.patching import Finder, wrap
+from hotlap.probe.kinds import ENDED, STEPPED
 from hotlap.probe.sampler import is_users
+from hotlap.probe.transitions import Transition, transition_of
 
 _STEPS_OF_OTHERS = ("closure", "epoch", "metrics")  # what optimizers and schedulers are given
-_REPORTED = (3, 4, 5)  # observation, reward, done; and perhaps truncated, or more
 
-OnClass = Callable[[type, str], None]  # (a class that proves to be an environment, its method that steps)
+
+@dataclass(frozen=True)
+class FirstStep:
+    """The step that proved a class to be an environment."""
+
+    cls: type
+    method: str
+    transition: Transition
+    env: Any
+    result: Any
+    began: int
+    counted: int  # steps that other environments counted meanwhile, which it may be made of
+
+
+OnClass = Callable[[FirstStep], None]
 _listeners: list[OnClass] = []
 _users: dict[str, bool] = {}  # whether a module is user code
 _tried: set[type] = set()
@@ -48,7 +66,27 @@ def watch(on_class: OnClass) -> None:
 
 def hook(events: Events) -> None:
     """See the steps of such classes."""
-    watch(lambda cls, name: patch_environments(cls, events, rows, also=(name,)))
+
+    def on_class(first: FirstStep) -> None:
+        transition = first.transition
+        patch_environments(first.cls, events, transition.steps, also=(first.method,), reader=transition.reader)
+        _count(first, events)
+
+    watch(on_class)
+
+
+def _count(first: FirstStep, events: Events) -> None:
+    """Count the step that has just been made, unless it happened inside something that claims all of its time."""
+    if not events.active or get_ident() != events.thread:
+        return
+    number = first.transition.steps(first.env, None, first.result) - first.counted
+    ended = () if first.counted else first.transition.reader.ended(first.env, first.result)
+    if events.paused and not events.region:
+        events.stepped_while_paused(id(first.env), number, ended)
+    elif not events.inside:
+        events.stepped(STEPPED, first.began, id(first.env), number)
+        for which in ended:
+            events.at_once(ENDED, id(first.env), which)
 
 
 def _scan() -> None:
@@ -81,51 +119,16 @@ def _try(cls: Any, name: str) -> None:
     @functools.wraps(step)
     def on_trial(self: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal judged
+        began, before = EVENTS.now(), EVENTS.env_steps
         result = step(self, *args, **kwargs)
         if not judged:
             judged = True
             if cls.__dict__.get(name) is on_trial:
                 setattr(cls, name, step)
-                if _is_transition(result):
+                if transition := transition_of(result):
+                    first = FirstStep(cls, name, transition, self, result, began, EVENTS.env_steps - before)
                     for on_class in _listeners:
-                        on_class(cls, name)
+                        on_class(first)
         return result
 
     setattr(cls, name, on_trial)
-
-
-def _is_transition(result: Any) -> bool:
-    if not isinstance(result, tuple) or len(result) not in _REPORTED:
-        return False
-    rewards, dones = (_numbers(part) for part in result[1:3])
-    if rewards is None or dones is None or dones.shape not in (rewards.shape, ()):
-        return False
-    return all(done in (0, 1) for done in dones.values)
-
-
-class _Numbers(NamedTuple):
-    shape: tuple[int, ...]
-    values: list[float]
-
-
-def _numbers(value: Any) -> _Numbers | None:
-    """A number, or a row of them in an array, a tensor or a list; None for anything else."""
-    with suppress(Exception):  # strange objects must never be the script's trouble
-        if hasattr(value, "tolist"):
-            shape = tuple(value.shape)
-            values = value.tolist() if len(shape) == 1 else [value.tolist()]
-        elif isinstance(value, (list, tuple)):
-            shape = (len(value),)
-            values = [item.tolist() if hasattr(item, "tolist") else item for item in value]
-        else:
-            shape, values = (), [value]
-        if values and len(shape) < 2 and all(isinstance(item, (bool, int, float)) for item in values):
-            return _Numbers(shape, values)
-    return None
-
-
-def rows(env: Any, action: Any, result: Any) -> int:
-    """How many environments a step moved: as many as there are rewards."""
-    reward = result[1]
-    shape = getattr(reward, "shape", ())
-    return int(shape[0]) if shape else len(reward) if isinstance(reward, list) else 1
