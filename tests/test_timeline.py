@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotlap.core.paths import ACT, LOSS, RESET, STEP, STORE, WAIT
+from hotlap.core.paths import ACT, LOSS, RESET, STEP, STORE, TARGET, WAIT
 from hotlap.core.paths import BACKWARD as GRADIENTS
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.probe.events import Events
-from hotlap.probe.kinds import BACKWARD, ENDED, EVALUATING, FORWARD, REGION, RESETTING, STEPPED, WAITED, number_of
+from hotlap.probe.kinds import BACKWARD, ENDED, EVALUATING, FORWARD, REGION, RESETTING, STEPPED, TARGETING, WAITED, number_of
 
 
 class Script:
@@ -64,6 +64,26 @@ class Script:
         self.events.stop()
         (sample,) = self.samples
         return {path: time for path, time in sample.exclusive.items() if time}, sample
+
+
+def test_a_target_network_that_follows_by_hand():
+    script = Script()
+    script.env(1, steps=1)
+    for _ in range(2):
+        script.glue(10)  # sampling
+        script.forward(100, rows=32, gradients=True)
+        script.backward(1_000)
+        script.optimizer(10_000)
+        script.glue(100_000)  # something else
+        script.events.at_once(TARGETING)
+        script.glue(1_000_000)  # before the next gradient, minibatches are drawn too: no one knows how much of it
+    script.events.at_once(TARGETING)
+    script.glue(1_000_000)
+    script.forward(100, rows=1)
+    script.env(1, steps=1)
+    times, sample = script.end()
+    assert times[TARGET] == 2_000_000 and times["sample"] == 1_100_020
+    assert sample.wall - sum(times.values()) == 100_000  # stays unattributed
 
 
 def test_a_ppo_iteration():

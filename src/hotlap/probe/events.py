@@ -14,6 +14,7 @@ caches. So hooks only note what happened, as five numbers in an array; what it m
 | CARVED: a stage inside the event that is open | number of the path |
 | TO_DEVICE, TO_HOST: a copy | bytes; whether inside the event that is open |
 | SYNCS: synchronising calls | how many; whether inside the event before |
+| TARGETING: a network's parameters are asked for, after an update: a target network may follow it now | |
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from hotlap.probe.kinds import (
     PHASE,
     STEPPED,
     SYNCS,
+    TARGETING,
     TO_DEVICE,
     TO_HOST,
     WAITED,
@@ -401,7 +403,7 @@ class Events(State):
 def _is_training(event: Event) -> bool:
     """Whether a script that trains did this; waiting, copying and reading numbers it may do long after."""
     kind, *_, inside = event
-    return bool(inside) if kind == SYNCS else kind not in (WAITED, TO_DEVICE, TO_HOST, PHASE, CARVED)
+    return bool(inside) if kind == SYNCS else kind not in (WAITED, TO_DEVICE, TO_HOST, PHASE, CARVED, TARGETING)
 
 
 EVENTS = Events()  # of this process; hooks are installed once and report to it

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 from hotlap.core import stages
-from hotlap.core.paths import ACT, LOSS, STORE
+from hotlap.core.paths import ACT, LOSS, STORE, TARGET
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 
-AFTER_ENV, PASS, GRADIENT_PASS, AFTER_UPDATE, AFTER_BACKWARD, IN_PHASE, START = range(7)
-BEFORE_ENV = (STORE, ACT, ACT, "", OPTIMIZE, "", "")  # what pending time was, by its kind
-BEFORE_BACKWARD = (stages.SAMPLE, LOSS, LOSS, stages.SAMPLE, LOSS, "", "")
+AFTER_ENV, PASS, GRADIENT_PASS, AFTER_UPDATE, AFTER_BACKWARD, IN_PHASE, START, TARGETED = range(8)
+BEFORE_ENV = (STORE, ACT, ACT, "", OPTIMIZE, "", "", TARGET)  # what pending time was, by its kind
+BEFORE_BACKWARD = (stages.SAMPLE, LOSS, LOSS, stages.SAMPLE, LOSS, "", "", stages.SAMPLE)
 
 
 class Moment:

@@ -10,6 +10,7 @@ segments, and the next anchor says what they were:
 | after an environment step | `collect/store` | `collect/store` if a bootstrap follows, `sample` if another pass does |
 | a forward pass and what follows it | `collect/act` | `advantage` if it is a bootstrap, else `update/loss` |
 | after an optimizer step | nothing: stays unattributed | `sample` |
+| after that, from where a network's parameters were asked for | `update/target` | `sample` |
 | in a phase that a framework's adapter announced | that phase itself | that phase itself |
 
 Where no environment was seen to step, time after an optimizer step and passes without gradients before `backward` stay
@@ -58,6 +59,7 @@ from hotlap.probe.kinds import (
     REGION,
     STEPPED,
     SYNCS,
+    TARGETING,
     TO_DEVICE,
     TO_HOST,
     WAITED,
@@ -73,6 +75,7 @@ from hotlap.probe.pending import (
     IN_PHASE,
     PASS,
     START,
+    TARGETED,
     Moment,
     Pending,
 )
@@ -193,6 +196,9 @@ class Timeline:
                 if pending.kind == AFTER_UPDATE:  # the end of the learning phase
                     pending.kind, pending.path = IN_PHASE, stages.UPDATE
             self._pending.append(Pending(IN_PHASE, path=PATHS[first]))
+        elif kind == TARGETING:
+            if self._pending and self._pending[-1].kind == AFTER_UPDATE:
+                self._pending.append(Pending(TARGETED))
         elif self._pending and kind == SYNCS:
             self._pending[-1].note(SYNC_CALLS, first)
         elif self._pending:

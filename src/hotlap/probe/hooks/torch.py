@@ -16,7 +16,7 @@ from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.probe import core, delays
 from hotlap.probe.events import Events
 from hotlap.probe.hooks.patching import Patch, elsewhere, wrap, wrap_family
-from hotlap.probe.kinds import BACKWARD, FORWARD
+from hotlap.probe.kinds import BACKWARD, FORWARD, TARGETING
 
 
 def patch_torch(torch: ModuleType, events: Events) -> None:
@@ -150,6 +150,18 @@ def _patch_modules(torch: ModuleType, events: Events) -> None:
 
         return call
 
+    def around_parameters(original: Callable[..., Any]) -> Callable[..., Any]:
+        """Between an update and the next step, whoever asks for a network's parameters moves a target network after it."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not is_compiling() and events.updated:
+                events.at_once(TARGETING)
+            return original(*args, **kwargs)
+
+        return call
+
+    for name in ("parameters", "load_state_dict"):
+        wrap(Module, name, around_parameters)
     wrap(Module, "__call__", around_forward)
     if hasattr(torch, "compile"):  # since torch 2
         wrap(torch, "compile", around_compile)
