@@ -31,18 +31,22 @@ NANO = 1e-9
 
 
 def fill_worker_steps(run: Run) -> None:
-    """Where only workers stepped, the script's windows get the steps and episodes that fell into them."""
+    """Where only workers stepped, the script's windows get the steps and episodes that fell into them.
+
+    What fell between two windows, while the first was written down, is the second's; what came after all of them, the last's.
+    """
     windows = [line.sample for line in run.lines]
     if not run.workers or any(sample.counts.get(ENV_STEPS) for sample in windows):
         return
-    starts = np.array([sample.start for sample in windows], float)
-    stops = starts + np.array([sample.wall for sample in windows], float)
+    stops = np.array([sample.start + sample.wall for sample in windows], float)
+    stops[-1:] = np.inf
     for what in (ENV_STEPS, EPISODES, EPISODE_STEPS):
         steps = np.zeros(len(windows))
         for lines in run.workers.values():
-            ends = [0.0, *(float(line.sample.start + line.sample.wall) for line in lines)]
+            begun = float(lines[0].sample.start) if lines else 0.0
+            ends = [begun, *(float(line.sample.start + line.sample.wall) for line in lines)]
             sums = np.cumsum([0.0, *(line.sample.counts.get(what, 0) for line in lines)])
-            steps += np.interp(stops, ends, sums) - np.interp(starts, ends, sums)
+            steps += np.diff(np.interp(stops, ends, sums), prepend=0.0)
         for sample, count in zip(windows, steps.tolist(), strict=True):
             sample.counts[what] = sample.counts.get(what, 0) + count
 

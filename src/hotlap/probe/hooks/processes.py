@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from threading import current_thread, get_ident, main_thread
 from types import ModuleType
 from typing import Any
@@ -116,7 +116,31 @@ def _patch_queue(module: ModuleType, events: Events) -> None:
     wrap(module.Queue, "get", around)
 
 
+def _patch_futures(module: ModuleType, events: Events) -> None:
+    """What workers of a pool were asked for, one at a time as it comes or all of it."""
+
+    def around_completed(original: Callable[..., Any]) -> Callable[..., Any]:
+        wait_for_next = as_wait(events)(next)
+
+        def call(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            completed = original(*args, **kwargs)
+            while True:
+                try:
+                    future = wait_for_next(completed)
+                except StopIteration:
+                    return
+                yield future
+
+        return call
+
+    wrap(module, "as_completed", around_completed)
+    wrap(module, "wait", as_wait(events))
+    wrap(module.Future, "result", as_wait(events))
+
+
 PATCHES: dict[str, Patch] = {
+    "concurrent.futures": _patch_futures,  # where scripts import it from; it may have been imported before
+    "concurrent.futures._base": _patch_futures,
     "multiprocessing.connection": _patch_connections,
     "multiprocessing.synchronize": _patch_synchronize,
     "queue": _patch_queue,
