@@ -1,15 +1,17 @@
-"""Waiting for the workers of a pool, and the steps that they made."""
+"""Waiting: for the workers of a pool, whose steps count; and between windows, where nothing may be hidden."""
 
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from hotlap.core.counts import ENV_STEPS
+from hotlap.core.counts import ENV_STEPS, UPDATES
 from hotlap.core.paths import STEP, WAIT
 from hotlap.core.sample import Sample
-from hotlap.probe.events import Events
+from hotlap.probe.events import EVENTS, Events
 from hotlap.probe.hooks.processes import _patch_futures
 from hotlap.probe.kinds import STEPPED
+from hotlap.probe.options import ProbeOptions
+from hotlap.probe.recorder import Recorder
 from hotlap.record.counters import fill_worker_steps
 
 
@@ -64,3 +66,21 @@ def test_no_step_of_a_worker_is_lost_between_windows():
     fill_worker_steps(SimpleNamespace(lines=windows, workers=workers))
     steps = [line.sample.counts[ENV_STEPS] for line in windows]
     assert sum(steps) == pytest.approx(88) and steps[0] == pytest.approx(30)
+
+
+def test_an_iteration_longer_than_a_window_is_measured_to_its_end(tmp_path, monkeypatch):
+    """A window ends after half a minute. The next one must not be a pause: it has the update."""
+    pauses = []
+    monkeypatch.setattr(Events, "pause", lambda _, seconds, on_end: pauses.append(seconds))
+    monkeypatch.setattr(EVENTS, "_learned", True)
+    monkeypatch.setattr(EVENTS, "cannot_pause", False)
+    recorder = Recorder(tmp_path, ProbeOptions(iterations=100, warmup=0, sampler=False, pause=2.0))
+
+    def window(seconds, updates):
+        recorder.write(Sample(0, int(seconds * 1e9), {STEP: 1}, {STEP: 1}, {STEP: 1}, {UPDATES: updates} if updates else {}))
+
+    window(30, 1)  # learning begins
+    monkeypatch.setattr(recorder, "_traced", True)
+    for seconds, updates in ((30, 0), (20, 4), (30, 0), (30, 0), (10, 4)):
+        window(seconds, updates)
+    assert pauses == [100.0, 140.0]

@@ -73,6 +73,7 @@ class Recorder:
         self._patience = PATIENCE
         self._walls: list[int] = []
         self._paused = 0
+        self._since_pause = 0  # what was measured since then
         self._traced = False
         self._gpu: GpuTrace | None = None
         self._pid = os.getpid()
@@ -171,7 +172,11 @@ class Recorder:
         if not self._ended and self._is_enough():  # again and again, should the script catch it
             self._stop()
         if phase == MEASURED and sample.exclusive.get(STEP) and not self._ended:
-            self._begin_pause(self._options.pause * sample.wall * 1e-9)
+            self._since_pause += sample.wall
+            # An iteration may be longer than a window. A pause before its update would hide the update, each time.
+            if sample.counts.get(UPDATES) or not EVENTS.learned:
+                self._begin_pause(self._options.pause * self._since_pause * 1e-9)
+                self._since_pause = 0
 
     def _begin_trace(self) -> None:
         self._traced = True
