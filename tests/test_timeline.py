@@ -66,6 +66,21 @@ class Script:
         return {path: time for path, time in sample.exclusive.items() if time}, sample
 
 
+def test_what_a_script_does_after_training_is_no_part_of_it():
+    script = Script()
+    script.env(1, steps=1)
+    script.forward(10, rows=32, gradients=True)
+    script.backward(100)
+    script.optimizer(1_000)
+    script.glue(10_000)
+    script.region(100_000, "checkpoint")
+    script.glue(1_000_000)  # draws curves
+    script.region(1_000_000, "log")  # says where they are
+    times, sample = script.end()
+    assert times["checkpoint"] == 100_000 and "log" not in times
+    assert sample.wall == 111_111
+
+
 def test_a_target_network_that_follows_by_hand():
     script = Script()
     script.env(1, steps=1)

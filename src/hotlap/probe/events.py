@@ -25,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from threading import get_ident
 
+from hotlap.core import stages
 from hotlap.core.counts import ENV_STEPS
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.core.paths import RESET, STEP
@@ -35,7 +36,9 @@ from hotlap.probe.kinds import (
     COMPILED,
     ENDED,
     OPTIMIZER,
+    PATHS,
     PHASE,
+    REGION,
     STEPPED,
     SYNCS,
     TARGETING,
@@ -401,8 +404,10 @@ class Events(State):
 
 
 def _is_training(event: Event) -> bool:
-    """Whether a script that trains did this; waiting, copying and reading numbers it may do long after."""
-    kind, *_, inside = event
+    """Whether a script that trains did this; waiting, copying, reading and printing numbers it may do long after."""
+    kind, _, _, first, inside = event
+    if kind == REGION:
+        return PATHS[first] != stages.LOG
     return bool(inside) if kind == SYNCS else kind not in (WAITED, TO_DEVICE, TO_HOST, PHASE, CARVED, TARGETING)
 
 
