@@ -70,7 +70,7 @@ def unexplained(e: Evidence, suspicions: Sequence[Suspicion]) -> Suspicion | Non
 
 def _is_training(e: Evidence, stack: StackSample) -> bool:
     """Whether it is what training is made of: a network's pass, gradients, an optimizer's step, a library's environment."""
-    if stack.stage == WAIT or stack.learns():
+    if (stack.stage == WAIT and e.workers) or stack.learns():
         return True
     if stack.stage in ENVIRONMENT:
         return not any(frame.user for frame in stack.below_step())

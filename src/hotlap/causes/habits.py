@@ -7,7 +7,7 @@ from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, switch
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
-from hotlap.core.paths import BACKWARD, ENVIRONMENT, OPTIMIZER
+from hotlap.core.paths import ENVIRONMENT
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
@@ -71,8 +71,8 @@ def evaluation(e: Evidence) -> Suspicion | None:
         named = (frame for frame in stack.frames if frame.user and frame.name != "<module>")
         return _evaluator(stack) or next(named, stack.user_frame)
 
-    named = e.time_in(lambda stack: stack.stage != stages.EVALUATE and _evaluator(stack) is not None)
-    share = e.exclusive_share(stages.EVALUATE) + named
+    # Episodes are known to be an evaluation after the fact: then the stage has the time, and the stack samples other names.
+    share = e.exclusive_share(stages.EVALUATE) or e.time_in(evaluating)
     if share < 0.05:
         return None
     evidence = f"Evaluation took {units.share(share)} of the time."
@@ -81,8 +81,8 @@ def evaluation(e: Evidence) -> Suspicion | None:
 
 
 def _evaluator(stack: StackSample) -> Frame | None:
-    """A frame of user code whose function says that it evaluates, and from which nothing is learned."""
-    if stack.stage in (BACKWARD, OPTIMIZER):
+    """A frame of user code whose function says that it evaluates, outside of learning: there, actions are evaluated."""
+    if stack.stage.startswith(stages.UPDATE):
         return None
     return next((frame for frame in stack.frames if frame.user and _EVALUATES.match(frame.name)), None)
 
