@@ -130,13 +130,15 @@ class _ScriptProgress:
     EVERY = 10.0  # seconds
 
     def __init__(self, name: str, options: ProfileOptions) -> None:
-        self._options = options
-        self._is_training = False
+        self._name, self._options = name, options
+        self._is_running = self._is_training = False
         self._due = self.EVERY
-        wanted = f"{options.seconds:g} s" if options.seconds else f"{options.iterations} windows"
-        say(f"hotlap: running {name}; {wanted} are measured once training begins")
 
     def tell(self, pulse: Pulse, seconds: float) -> None:
+        if not self._is_running:
+            self._is_running = True
+            wanted = f"{self._options.seconds:g} s" if self._options.seconds else f"{self._options.iterations} windows"
+            say(f"hotlap: running {self._name}; {wanted} are measured once training begins")
         if pulse.is_training and not self._is_training:
             self._is_training, self._due = True, seconds + self.EVERY
             say("hotlap: training has begun")
