@@ -5,6 +5,7 @@ meant and below Python's newer syntax.
 """
 # ruff: noqa: E501 - code before and after, side by side
 
+import ast
 import io
 import subprocess
 import sys
@@ -765,3 +766,12 @@ def test_edits_of_the_same_line_are_refused_and_differences_apply(tmp_path):
     (tmp_path / "f.py").write_text(before)
     subprocess.run(["patch", "f.py"], cwd=tmp_path, input=diff("f.py", before, after), text=True, check=True)
     assert (tmp_path / "f.py").read_text() == after
+
+
+@pytest.mark.parametrize(
+    "text", ["x = 'é'; y = (1,\r\n 2)\r\nz = [a\n  for a in b]\n", "def f():\n\tif x:\n\t\treturn {'ü': '''a\nb'''}\n", "x = 1"]
+)
+def test_the_source_of_a_node_is_that_of_ast(text):
+    code = Code(text)
+    nodes = [node for node in ast.walk(code.tree) if isinstance(node, ast.stmt | ast.expr)]
+    assert nodes and all(code.source(node) == ast.get_source_segment(text, node) for node in nodes)

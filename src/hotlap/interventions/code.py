@@ -75,8 +75,19 @@ class Code:
         """The innermost statement on a line."""
         return next((node for node in reversed(self.enclosing(number)) if isinstance(node, ast.stmt)), None)
 
+    @cached_property
+    def _encoded(self) -> list[bytes]:
+        """Lines with their ends; columns of nodes count bytes."""
+        return [line.encode() for line in lines_of(self.text, ends=True)]
+
     def source(self, node: ast.AST) -> str:
-        return ast.get_source_segment(self.text, node) or ""
+        """As `ast.get_source_segment`, which splits the whole text for each node: seconds for a long file."""
+        if not isinstance(node, ast.stmt | ast.expr | ast.excepthandler) or node.end_lineno is None:
+            return ""
+        lines = self._encoded[node.lineno - 1 : node.end_lineno]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b"".join(lines).decode()
 
     def walk(self, kind: type[ast.AST]) -> Iterator[ast.AST]:
         return (node for node in ast.walk(self.tree) if isinstance(node, kind))
