@@ -25,7 +25,7 @@ def burn(seconds):
 
 def test_the_sampler_finds_the_planted_lines_and_their_stages():
     clock = StageClock()
-    sampler = Sampler(lambda _: clock.open_path(), period=0.002)
+    sampler = Sampler(lambda *_: clock.open_path(), period=0.002)
     burn(0.05)  # not watched: the sampler is paused
     with clock.iteration():
         sampler.resume()
@@ -52,7 +52,7 @@ def test_the_sampler_finds_the_planted_lines_and_their_stages():
 def test_the_sampler_is_fair_to_python_and_to_what_releases_the_lock(turns, rounds):
     """Short turns of Python and of sleep, in iterations shorter and longer than the sampler's period."""
     clock = StageClock()
-    sampler = Sampler(lambda _: clock.open_path(), period=0.011)
+    sampler = Sampler(lambda *_: clock.open_path(), period=0.011)
     for _ in range(rounds):
         sampler.resume()
         with clock.iteration():
@@ -112,7 +112,7 @@ WORKS = [(arithmetic, False), (product, True), (layer, True), (operators, True),
 @pytest.mark.parametrize(("work", "native"), WORKS)
 def test_a_stack_sample_tells_native_code_from_python(work, native):
     """Short calls of native code too. A sample that falls between two calls is Python's, so most samples decide."""
-    sampler = Sampler(lambda _: "update", period=0.001)
+    sampler = Sampler(lambda *_: "update", period=0.001)
     sampler.resume()
     while len(sampler._fresh) < 60:
         work()
@@ -148,7 +148,7 @@ def test_the_instruction_alone_tells_calls_of_native_code(work, calls):
 
 def test_a_sampler_leaves_signals_as_they_were():
     before = signal.getsignal(signal.SIGURG)
-    sampler = Sampler(lambda _: "", period=0.001)
+    sampler = Sampler(lambda *_: "", period=0.001)
     sampler.resume()
     arithmetic()
     sampler.close()

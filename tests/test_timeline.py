@@ -156,6 +156,81 @@ def test_a_dqn_step():
     assert own == {STEP: 201, STORE: 10, ACT: 20, "sample": 1_000, LOSS: 50_000, GRADIENTS: 400_000, OPTIMIZE: 500_000}
 
 
+def learn(script):
+    script.forward(20_000, rows=32, gradients=True)
+    script.backward(400_000)
+    script.optimizer(500_000)
+
+
+def test_what_a_storing_function_ends_was_storing():
+    script = Script()
+    script.env(1)
+    for _ in range(2):  # a row at a time
+        script.glue(3)
+        script.events.stored()
+    script.glue(1_000)  # drawing a batch
+    learn(script)
+    own, _ = script.end()
+    assert own == {STEP: 1, STORE: 6, "sample": 1_000, LOSS: 20_000, GRADIENTS: 400_000, OPTIMIZE: 500_000}
+
+
+def test_what_an_adapter_stores_ends_storing_too():
+    script = Script()
+    script.env(1)
+    script.glue(3)
+    script.region(40, STORE)
+    script.glue(1_000)
+    learn(script)
+    own, _ = script.end()
+    assert own == {STEP: 1, STORE: 43, "sample": 1_000, LOSS: 20_000, GRADIENTS: 400_000, OPTIMIZE: 500_000}
+
+
+def test_lines_split_the_time_between_events():
+    script = Script()
+    script.env(1)
+    script.events.line_begins(STORE)
+    script.glue(2)
+    script.events.line_begins("")  # drawing a plot
+    script.glue(30)
+    script.events.line_begins(None)
+    script.glue(1_000)
+    learn(script)
+    script.events.line_begins(TARGET)
+    script.glue(5)
+    script.events.line_begins(None)
+    script.glue(60)
+    script.env(1)
+    own, sample = script.end()
+    expected = {STEP: 2, STORE: 2, "sample": 1_000, LOSS: 20_000, GRADIENTS: 400_000, OPTIMIZE: 500_000, TARGET: 5}
+    assert own == expected
+    assert sample.wall == sum(own.values()) + 30 + 60
+
+
+def test_lines_say_nothing_about_forward_passes():
+    script = Script()
+    script.env(1)
+    script.forward(10, rows=1)
+    script.events.line_begins(STORE)
+    script.glue(100)
+    script.env(1)
+    own, _ = script.end()
+    assert own == {STEP: 2, ACT: 110}
+
+
+def test_stack_samples_divide_the_time_that_lines_share():
+    """Three of four samples fall on lines that store, so three quarters of the time do; and each sample has its own stage."""
+    script = Script()
+    script.events.lines.path_of = lambda stack: stack  # a sample's stack is its stage here
+    script.env(1)
+    moments = [script.events.moment(script.time + 10 * number, path, 0.025) for number, path in enumerate([STORE] * 3 + [None])]
+    script.glue(1_000)
+    learn(script)
+    own, sample = script.end()
+    assert own == {STEP: 1, STORE: 750, "sample": 250, LOSS: 20_000, GRADIENTS: 400_000, OPTIMIZE: 500_000}
+    assert sample.wall == sum(own.values())
+    assert [str(moment) for moment in moments] == [STORE] * 3 + ["sample"]
+
+
 def test_acting_with_gradients_is_still_acting():
     script = Script()
     script.env(1)

@@ -76,7 +76,7 @@ def profile(
             ),
         )
         watch = machine.GpuWatch(config.device)
-        with recording(run), stop_requests() as stop, watch, closing(Sampler(lambda _: clock.open_path())) as sampler:
+        with recording(run), stop_requests() as stop, watch, closing(Sampler(lambda *_: clock.open_path())) as sampler:
             _warm_up(run, clock, work, options, on_progress, stop.is_set)
             _measure(run, clock, work, sampler, options, on_progress, stop.is_set)
             observed = Observed(

@@ -15,11 +15,13 @@ caches. So hooks only note what happened, as five numbers in an array; what it m
 | TO_DEVICE, TO_HOST: a copy | bytes; whether inside the event that is open |
 | SYNCS: synchronising calls | how many; whether inside the event before |
 | TARGETING: a network's parameters are asked for, after an update: a target network may follow it now | |
+| LINE: a line of the training loop begins | number of its path, -1 if it has none of its own; whether a transition was stored |
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -35,6 +37,7 @@ from hotlap.probe.kinds import (
     CARVED,
     COMPILED,
     ENDED,
+    LINE,
     OPTIMIZER,
     PATHS,
     PHASE,
@@ -48,7 +51,9 @@ from hotlap.probe.kinds import (
     Event,
     number_of,
 )
+from hotlap.probe.lines import LoopLines
 from hotlap.probe.pending import Moment
+from hotlap.probe.sampler import Stack
 from hotlap.probe.threads import OtherThreads, Tally
 from hotlap.probe.timeline import Timeline
 
@@ -75,8 +80,10 @@ class Events(State):
         "_worker",
         "cannot_pause",
         "counted",
+        "lines",
         "moments",
         "now",
+        "on_study",
         "origin",
         "others",
         "timeline",
@@ -89,6 +96,7 @@ class Events(State):
         self.now = now
         self.types: dict[str, str] = {}
         self.window = WINDOW
+        self.on_study: Callable[[Events, dict[str, str]], None] = lambda *_: None  # told the user's functions that are a stage
         self.cannot_pause = False  # whether there are hooks that do not know how to count while paused
         self._begin(lambda _: None, 0, worker=False)
         self.inside, self.active = True, False
@@ -135,6 +143,9 @@ class Events(State):
         self.threaded = False  # whether other threads were seen at work
         self.others = OtherThreads(self.now)
         self.timeline = Timeline(origin, collects=not worker)
+        if (earlier := getattr(self, "lines", None)) is not None:
+            earlier.close()
+        self.lines = LoopLines(self.line_begins)
         self._open_window()
 
     def hand_over(self, on_window: Callable[[Sample], None]) -> None:
@@ -144,6 +155,7 @@ class Events(State):
     def stop(self) -> None:
         """End the last window at the last event: what comes after it, waiting for workers to end included, is not training."""
         was_active, self.active, self.inside = self.active, False, True
+        self.lines.close()
         if self.paused:
             self._end_pause(self.now())
         elif was_active:
@@ -300,9 +312,17 @@ class Events(State):
         self.env_steps += number
         self.counted[ENV_STEPS] += number
 
-    def moment(self, when: int) -> Moment:
+    def line_begins(self, path: str | None) -> None:
+        """A line of the training loop whose stage is known, or after which it is no longer."""
+        self.at_once(LINE, -1 if path is None else number_of(path))
+
+    def stored(self) -> None:
+        """A transition was stored: since the environment's step, that was what the loop did."""
+        self.at_once(LINE, -1, 1)
+
+    def moment(self, when: int, stack: Stack = (), seconds: float = 0.0) -> Moment:
         """When a stack sample is taken; which stage that was turns out when the window ends. May be asked from any thread."""
-        moment = Moment(when)
+        moment = Moment(when, stack, seconds)
         self.moments.append(moment)
         return moment
 
@@ -347,6 +367,8 @@ class Events(State):
     def transition(self) -> None:
         """An environment is about to step. A window ends here if something was learned before, or if it is late."""
         updated, self.updated = self.updated, False
+        if updated and self.lines.wants_steps:
+            self.lines.note_step(sys._getframe(1))
         now = self.now()
         if (updated and now >= self.due) or now >= self.late:
             self._close_window(now)
@@ -356,6 +378,8 @@ class Events(State):
         log = self.events() if log is None else log
         counts, threads = self._take_counts()
         moments, self.moments = self.moments, []
+        for moment in moments:
+            moment.by_lines = self.lines.path_of(moment.stack)
         sample = self.timeline.window(log, now, counts, moments, self._traced)
         if sample is not None:
             sample.threads = threads
@@ -390,6 +414,9 @@ class Events(State):
                 on_sample(sample)
         finally:
             self.inside = inside or not self.active
+            if (functions := self.lines.study()) is not None:
+                self.timeline.forget_samples()
+                self.on_study(self, functions)
             self.take()
             self.syncs = syncs
             self._open_window()
@@ -408,7 +435,7 @@ def _is_training(event: Event) -> bool:
     kind, _, _, first, inside = event
     if kind == REGION:
         return PATHS[first] != stages.LOG
-    return bool(inside) if kind == SYNCS else kind not in (WAITED, TO_DEVICE, TO_HOST, PHASE, CARVED, TARGETING)
+    return bool(inside) if kind == SYNCS else kind not in (WAITED, TO_DEVICE, TO_HOST, PHASE, CARVED, TARGETING, LINE)
 
 
 EVENTS = Events()  # of this process; hooks are installed once and report to it

@@ -7,19 +7,24 @@ from collections import defaultdict
 from hotlap.core import stages
 from hotlap.core.paths import ACT, LOSS, STORE, TARGET
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
+from hotlap.probe.sampler import Stack
 
 AFTER_ENV, PASS, GRADIENT_PASS, AFTER_UPDATE, AFTER_BACKWARD, IN_PHASE, START, TARGETED = range(8)
 BEFORE_ENV = (STORE, ACT, ACT, "", OPTIMIZE, "", "", TARGET)  # what pending time was, by its kind
 BEFORE_BACKWARD = (stages.SAMPLE, LOSS, LOSS, stages.SAMPLE, LOSS, "", "", stages.SAMPLE)
+BY_LINES = (AFTER_ENV, AFTER_UPDATE, TARGETED)  # kinds of time of which the lines that ran know more
 
 
 class Moment:
     """When a stack sample was taken. Its name is the stage of that time, once that is known."""
 
-    __slots__ = ("time", "what")
+    __slots__ = ("by_lines", "seconds", "stack", "time", "what")
 
-    def __init__(self, time: int) -> None:
+    def __init__(self, time: int, stack: Stack = (), seconds: float = 0.0) -> None:
         self.time = time
+        self.stack = stack
+        self.seconds = seconds  # that the sample stands for
+        self.by_lines: str | None = None  # the stage that the lines of its stack name, if they do
         self.what: Pending | str = ""
 
     def __str__(self) -> str:
@@ -27,12 +32,14 @@ class Moment:
 
 
 class Pending:
-    __slots__ = ("copying", "counts", "kind", "path", "rows", "settled", "time")
+    __slots__ = ("copying", "counts", "is_known", "kind", "moments", "path", "rows", "settled", "time")
 
-    def __init__(self, kind: int, rows: int = 0, path: str = "") -> None:
+    def __init__(self, kind: int, rows: int = 0, path: str | None = None) -> None:
         self.kind = kind
         self.rows = rows  # of a forward pass
-        self.path = path  # of a phase; of anything, once it is settled
+        self.is_known = path is not None
+        self.path = path or ""  # of a phase or a line; of anything, once it is settled
+        self.moments: list[Moment] = []  # stack samples that may know more
         self.settled = False
         self.time = self.copying = 0
         self.counts: defaultdict[str, float] | None = None

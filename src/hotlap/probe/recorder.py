@@ -21,7 +21,7 @@ from hotlap.probe.cost import event_cost
 from hotlap.probe.describe import describe, gemm_rate, sources
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
-from hotlap.probe.hooks import plain, table
+from hotlap.probe.hooks import functions, plain, table
 from hotlap.probe.hooks.patching import Finder
 from hotlap.probe.hooks.torch import watch_reads
 from hotlap.probe.notes import note, notes
@@ -49,6 +49,7 @@ def install() -> None:
         _finder = Finder(EVENTS, table.patches())
         _finder.install()
         plain.hook(EVENTS)
+        EVENTS.on_study = functions.hook
         os.register_at_fork(after_in_child=forked)
 
 

@@ -70,10 +70,11 @@ class StackSample(NamedTuple):
 class Sampler:
     """Times the stacks of the thread that created it, per stage, between `resume` and `pause`.
 
-    `open_stage` tells the stage that is open: its name, or something that becomes its name with `str` by the time of `keep`.
+    `open_stage` is given the time, the stack and the seconds since the sample before, and tells the stage that is open: its
+    name, or something that becomes its name with `str` by the time of `keep`.
     """
 
-    def __init__(self, open_stage: Callable[[int], object], period: float = 0.025) -> None:
+    def __init__(self, open_stage: Callable[[int, Stack, float], object], period: float = 0.025) -> None:
         self._open_stage = open_stage
         self._period = period
         self._watched = threading.get_ident()
@@ -199,7 +200,8 @@ class Sampler:
             late = (began - struck) * 1e-9
             waited = bool(asleep) or late > LATE
             native = waited or (bool(outside) if outside >= 0 else is_at_call(frame))
-            self._fresh.append(StackSample(self._open_stage(struck), stack, (began - self._last) * 1e-9, native, waited))
+            seconds = (began - self._last) * 1e-9
+            self._fresh.append(StackSample(self._open_stage(struck, stack, seconds), stack, seconds, native, waited))
         self._last = time.perf_counter_ns()
         self.seconds += (self._last - began) * 1e-9
         self._sampling = False
@@ -214,8 +216,9 @@ class Sampler:
             late = time.perf_counter() - due
             frame = sys._current_frames().get(self._watched)
             if frame is not None and self._running.is_set() and not self._stopped:
-                stage = self._open_stage(time.perf_counter_ns())
+                now = time.perf_counter_ns()
                 if stack := _stack(frame):
+                    stage = self._open_stage(now, stack, self._period + late)
                     native = _is_native(frame, late) or _is_asleep(self._system_call)
                     self._fresh.append(StackSample(stage, stack, self._period + late, native, native))
             del frame  # a frame kept here would keep its locals alive

@@ -18,6 +18,10 @@ unattributed: they may collect. A bootstrap is a forward pass without gradients 
 environment step: the value of the last state, followed by the computation of returns. Without any forward pass before
 `backward`, the graph of acting is learned from, and the time before it is `update/loss`. What is counted (synchronising
 calls, copies) is pending with the time it happened in, and goes to the same stage.
+
+After an environment step and after an optimizer step, the lines that run know more than the events around them (`lines.py`):
+where these name a stage, time is charged to that. From Python 3.12 on a LINE event says when such a line begins. Before, the
+time is divided among the stages that stack samples name (`shares.py`).
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ from hotlap.probe.kinds import (
     FORWARD,
     GRADIENT_COMPILED,
     GRADIENT_FORWARD,
+    LINE,
     OPTIMIZER,
     PATHS,
     PHASE,
@@ -71,6 +76,7 @@ from hotlap.probe.pending import (
     AFTER_UPDATE,
     BEFORE_BACKWARD,
     BEFORE_ENV,
+    BY_LINES,
     GRADIENT_PASS,
     IN_PHASE,
     PASS,
@@ -79,6 +85,7 @@ from hotlap.probe.pending import (
     Moment,
     Pending,
 )
+from hotlap.probe.shares import SampledShares
 
 _Times = defaultdict[str, int]
 _Counts = defaultdict[str, float]
@@ -116,7 +123,12 @@ class Timeline:
         self._run: _Run | None = None  # what was charged in this run, if it may turn out to be an evaluation
         self._held: list[Event] = []  # what happened inside an event whose end is still to come
         self._ended = ""  # the stage of the event before
+        self._shares = SampledShares()
         self._fresh([], False)
+
+    def forget_samples(self) -> None:
+        """What lines are known to do has changed: stack samples until now say nothing about windows to come."""
+        self._shares = SampledShares()
 
     def open(self, now: int) -> None:
         """A window begins."""
@@ -191,14 +203,18 @@ class Timeline:
             self._pending = [Pending(AFTER_UPDATE)]
         elif kind == REGION:  # what is pending goes on after it
             self._pass(PATHS[first], end)
+            if PATHS[first] == STORE:
+                self._play_line(None, stored=True)
         elif kind == PHASE:
             for pending in self._pending:
                 if pending.kind == AFTER_UPDATE:  # the end of the learning phase
-                    pending.kind, pending.path = IN_PHASE, stages.UPDATE
+                    pending.kind, pending.path, pending.is_known = IN_PHASE, stages.UPDATE, True
             self._pending.append(Pending(IN_PHASE, path=PATHS[first]))
         elif kind == TARGETING:
-            if self._pending and self._pending[-1].kind == AFTER_UPDATE:
+            if self._pending and self._pending[-1].kind == AFTER_UPDATE and not self._pending[-1].is_known:
                 self._pending.append(Pending(TARGETED))
+        elif kind == LINE:
+            self._play_line(PATHS[first] if first >= 0 else None, bool(second))
         elif self._pending and kind == SYNCS:
             self._pending[-1].note(SYNC_CALLS, first)
         elif self._pending:
@@ -218,6 +234,15 @@ class Timeline:
             self._env_steps[env] += 1
         self._pending = [Pending(AFTER_ENV)]
 
+    def _play_line(self, path: str | None, stored: bool) -> None:
+        if not self._pending or self._pending[-1].kind not in BY_LINES:
+            return
+        for pending in reversed(self._pending if stored else []):
+            if pending.kind != AFTER_ENV or pending.is_known:
+                break
+            pending.path, pending.is_known = STORE, True
+        self._pending.append(Pending(self._pending[-1].kind, path=path))
+
     def _end_episode(self, env: int, which: int) -> None:
         steps = self._env_steps[env]
         self._count(EPISODES, 1)
@@ -227,7 +252,9 @@ class Timeline:
     # -- settling --
 
     def _settle(self, pending: Pending, path: str) -> None:
-        path = pending.path = pending.path or path
+        if pending.kind in BY_LINES and not pending.is_known:
+            self._shares.add(pending, path)
+        path = pending.path = pending.path if pending.is_known else path
         if not path:
             return
         pending.settled = True
@@ -364,7 +391,10 @@ class Timeline:
 
     def _name_moments(self, now: int, what: Pending | str) -> None:
         while self._moments and self._moments[-1].time < now:
-            self._moments.pop().what = what
+            moment = self._moments.pop()
+            moment.what = what
+            if isinstance(what, Pending):
+                what.moments.append(moment)
 
     def _charge(self, path: str, amount: int) -> None:
         self._exclusive[path] += amount
@@ -392,6 +422,7 @@ class Timeline:
         wall = self._last - self.opened
         if wall <= 0:
             return None
+        self._shares.divide(self._exclusive)
         total: dict[str, int] = {}
         for path, amount in self._exclusive.items():
             name: str | None = path

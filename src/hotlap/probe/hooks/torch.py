@@ -30,6 +30,8 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
                 return elsewhere(events, GRADIENTS, original, *args, **kwargs)
             if not (begin := events.begin(GRADIENTS)):
                 return original(*args, **kwargs)
+            if events.lines.wants_trainings:
+                events.lines.note_training(sys._getframe(1))
             try:
                 return original(*args, **kwargs)
             finally:
