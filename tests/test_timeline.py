@@ -48,11 +48,11 @@ class Script:
         self.glue(amount)
         self.events.end(BACKWARD, begin)
 
-    def optimizer(self, amount):
+    def optimizer(self, amount, which=0):
         begin = self.events.begin(OPTIMIZE)
         assert begin
         self.glue(amount)
-        self.events.optimizer_ended(begin)
+        self.events.optimizer_ended(begin, which)
 
     def region(self, amount, path):
         begin = self.events.begin(path)
@@ -229,6 +229,27 @@ def test_stack_samples_divide_the_time_that_lines_share():
     assert own == {STEP: 1, STORE: 750, "sample": 250, LOSS: 20_000, GRADIENTS: 400_000, OPTIMIZE: 500_000}
     assert sample.wall == sum(own.values())
     assert [str(moment) for moment in moments] == [STORE] * 3 + ["sample"]
+
+
+def test_an_update_is_a_round_of_all_optimizers():
+    script = Script()
+    for _ in range(3):  # SAC: critic, actor, temperature; the actor every other time
+        script.env(1)
+        for number in range(4):
+            for optimizer in (1, 2, 3)[: 1 if number % 2 else 3]:
+                script.forward(1, rows=32, gradients=True)
+                script.backward(1)
+                script.optimizer(1, which=optimizer)
+    _, sample = script.end()
+    assert sample.counts["updates"] == 12
+
+
+def test_random_actions_are_choices_too():
+    script = Script()
+    for _ in range(5):
+        script.env(1, steps=4)
+    _, sample = script.end()
+    assert (sample.counts["choices"], sample.counts["env_steps"]) == (5, 20)
 
 
 def test_acting_with_gradients_is_still_acting():

@@ -13,7 +13,7 @@ from hotlap.causes.cause import Saved
 from hotlap.causes.loops import Loops, WorkLoop
 from hotlap.causes.stacks import StackSample, read_codes, read_stack_samples
 from hotlap.core import stages, stats
-from hotlap.core.counts import ENV_STEPS, EPISODE_STEPS, EPISODES, FORWARDS, UPDATES
+from hotlap.core.counts import CHOICES, ENV_STEPS, EPISODE_STEPS, EPISODES, FORWARDS, UPDATES
 from hotlap.core.paths import ACT, STEP
 from hotlap.core.sample import Sample
 from hotlap.interventions.code import Code
@@ -92,6 +92,11 @@ class Evidence:
         return self.count(f"{FORWARDS}@{ACT}")
 
     @property
+    def choices(self) -> float:
+        """Choices of actions, random ones too. Where an adapter counts steps: calls of the network or of `step`."""
+        return self.count(CHOICES) or max(self.act_calls, 0.0 if self.is_system else self.calls(STEP))
+
+    @property
     def minibatch(self) -> float:
         """Rows of an update. On-policy, each step is used at least once: where the first axis is time, it is not the batch."""
         if self.is_system:
@@ -133,8 +138,10 @@ class Evidence:
 
     @property
     def envs_per_call(self) -> float:
-        """Environment steps that one call of the network chooses."""
-        return self.env_steps / self.act_calls if self.act_calls else 0.0
+        """Environments that one call of the network serves: two networks may choose together, and some choices are random."""
+        by_pass = self.env_steps / self.act_calls if self.act_calls else 0.0
+        choices = self.count(CHOICES)
+        return max(self.env_steps / choices, min(by_pass, float(self.num_envs))) if choices else by_pass
 
     # -- networks --
 

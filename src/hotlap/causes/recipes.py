@@ -7,7 +7,7 @@ from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, config, edited_file, turned
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
-from hotlap.core.paths import LOSS, STEP
+from hotlap.core.paths import LOSS
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.interventions.knobs import find
@@ -71,10 +71,9 @@ TINY_MINIBATCH = Cause(
 def utd(e: Evidence) -> Suspicion | None:
     """Three updates or more after each choice of actions, off-policy, and they take most of the time."""
     share = e.update_share
-    choices = max(e.act_calls, 0.0 if e.is_system else e.calls(STEP))  # a random action is a choice too
-    if e.is_on_policy or not choices or share < 0.5:
+    if e.is_on_policy or not e.choices or share < 0.5:
         return None
-    per_call, per_step = e.updates / choices, e.updates / e.env_steps if e.env_steps else 0.0
+    per_call, per_step = e.updates / e.choices, e.updates / e.env_steps if e.env_steps else 0.0
     if per_call < 3:
         return None
     times = 8.0 if per_call >= 8 else 4.0 if per_call >= 4 else 2.0

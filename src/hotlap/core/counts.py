@@ -4,6 +4,7 @@
 ENV_STEPS, UPDATES, EPISODES = "env_steps", "updates", "episodes"
 ITERATIONS, WINDOWS = "iterations", "windows"  # a script has windows, whose length means nothing
 EPISODE_STEPS = "episode_steps"  # steps of the episodes that ended
+CHOICES = "choices"  # calls that step the environment: however the actions were chosen
 
 # By the stage it happened in: "forwards@collect/act".
 FORWARDS, ROWS, SYNC_CALLS = "forwards", "rows", "syncs"

@@ -9,7 +9,8 @@ caches. So hooks only note what happened, as five numbers in an array; what it m
 | WAITED | |
 | ENDED: an episode, with the step before | environment; which of its environments |
 | FORWARD, GRADIENT_FORWARD, and COMPILED, GRADIENT_COMPILED of functions that hold a pass and perhaps more | rows |
-| BACKWARD, OPTIMIZER | |
+| BACKWARD | |
+| OPTIMIZER | which one |
 | REGION, PHASE: something that is a stage as a whole; the beginning of a phase | number of the path |
 | CARVED: a stage inside the event that is open | number of the path |
 | TO_DEVICE, TO_HOST: a copy | bytes; whether inside the event that is open |
@@ -247,14 +248,14 @@ class Events(State):
             if self.updated or now >= self.late:
                 self.transition()
 
-    def optimizer_ended(self, begin: int) -> None:
+    def optimizer_ended(self, begin: int, optimizer: int = 0) -> None:
         if begin:
-            self.end(OPTIMIZER, begin)
+            self.end(OPTIMIZER, begin, optimizer)
             self.updated = self._learned = True
             if not self.touched and self.now() >= self.late:  # no environment is stepped here, so nothing else ends windows
                 self._close_window(None)
         elif self.paused and not self.region and get_ident() == self.thread:
-            self.emit(OPTIMIZER, 0, 0)
+            self.emit(OPTIMIZER, 0, 0, optimizer)
             self.updated = True
 
     def learns_elsewhere(self) -> bool:

@@ -31,6 +31,7 @@ from collections.abc import Iterable
 
 from hotlap.core import stages
 from hotlap.core.counts import (
+    CHOICES,
     ENV_STEPS,
     EPISODE_STEPS,
     EPISODES,
@@ -124,6 +125,7 @@ class Timeline:
         self._held: list[Event] = []  # what happened inside an event whose end is still to come
         self._ended = ""  # the stage of the event before
         self._shares = SampledShares()
+        self._rounds: defaultdict[int, int] = defaultdict(int)  # optimizer -> its steps since the environment's
         self._fresh([], False)
 
     def forget_samples(self) -> None:
@@ -156,10 +158,12 @@ class Timeline:
             if kind == STEPPED:
                 self._env_steps[first] += 1
                 self._counts[ENV_STEPS] += second
+                self._counts[CHOICES] += second > 0
+                self._rounds.clear()
             elif kind == ENDED:
                 self._end_episode(first, second)
             else:
-                self._counts[UPDATES] += 1
+                self._count_update(first)
         for what, number in counts.items():
             self._counts[what] += number
         self._pending = [Pending(AFTER_UPDATE)]
@@ -198,7 +202,7 @@ class Timeline:
             for pending in self._pending:  # clipping lies between the gradients and the step
                 self._settle(pending, OPTIMIZE if pending.kind == AFTER_BACKWARD else LOSS)
             self._pass(OPTIMIZE, end)
-            self._counts[UPDATES] += 1
+            self._count_update(first)
             self._learned = True
             self._pending = [Pending(AFTER_UPDATE)]
         elif kind == REGION:  # what is pending goes on after it
@@ -223,16 +227,24 @@ class Timeline:
     def _play_env(self, kind: int, end: int, env: int, steps: int) -> None:
         path = ENV_PATHS[kind]
         self._is_unclear = False
+        self._rounds.clear()
         self._settle_before_env()
         if kind != WAITED and (env != self._env or path == RESET):
             self._new_run(path, env, kind == EVALUATING)
         taken = self._pass(path, end)
         if steps:
             self._count(ENV_STEPS, steps)
+            self._count(CHOICES, 1)
         if path == STEP:
             self._step_times.append(taken)
             self._env_steps[env] += 1
         self._pending = [Pending(AFTER_ENV)]
+
+    def _count_update(self, optimizer: int) -> None:
+        """An update is one round of the algorithm: between environment steps, the optimizer that steps most often counts."""
+        most = max(self._rounds.values(), default=0)
+        self._rounds[optimizer] += 1
+        self._counts[UPDATES] += self._rounds[optimizer] > most
 
     def _play_line(self, path: str | None, stored: bool) -> None:
         if not self._pending or self._pending[-1].kind not in BY_LINES:
@@ -412,6 +424,7 @@ class Timeline:
         self._calls: _Times = defaultdict(int)
         self._counts: _Counts = defaultdict(float)
         self._step_times: list[int] = []
+        self._rounds.clear()
         self._held = []
         self._ended = ""
         self._moments = moments[::-1]  # the next one last

@@ -63,20 +63,20 @@ def _patch_optimizers(events: Events) -> None:
             events.inside, events.region = False, ""
         open_steps.append(events.begin(OPTIMIZE))
 
-    def step_ends(*_: Any) -> None:
+    def step_ends(optimizer: Any, *_: Any) -> None:
         delays.spin(OPTIMIZE)
         if get_ident() != events.thread:
             if (tally := events.elsewhere()) is not None and (begin := steps_elsewhere.pop(get_ident(), 0)):
                 tally.leave(OPTIMIZE, begin)
                 tally.counts[UPDATES] += 1
             return
-        events.optimizer_ended(open_steps.pop() if open_steps else 0)
+        events.optimizer_ended(open_steps.pop() if open_steps else 0, id(optimizer))
 
     def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
         def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             step_begins()
             result = original(optimizer, *args, **kwargs)
-            step_ends()
+            step_ends(optimizer)
             return result
 
         return step
