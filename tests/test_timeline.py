@@ -167,10 +167,12 @@ def test_what_a_storing_function_ends_was_storing():
     script.env(1)
     for _ in range(2):  # a row at a time
         script.glue(3)
+        script.events.syncs += 5  # reading numbers of tensors
         script.events.stored()
     script.glue(1_000)  # drawing a batch
     learn(script)
-    own, _ = script.end()
+    own, sample = script.end()
+    assert sample.counts["syncs@collect/store"] == 10
     assert own == {STEP: 1, STORE: 6, "sample": 1_000, LOSS: 20_000, GRADIENTS: 400_000, OPTIMIZE: 500_000}
 
 

@@ -315,11 +315,16 @@ class Events(State):
 
     def line_begins(self, path: str | None) -> None:
         """A line of the training loop whose stage is known, or after which it is no longer."""
-        self.at_once(LINE, -1 if path is None else number_of(path))
+        self._mark(-1 if path is None else number_of(path), 0)
 
     def stored(self) -> None:
         """A transition was stored: since the environment's step, that was what the loop did."""
-        self.at_once(LINE, -1, 1)
+        self._mark(-1, 1)
+
+    def _mark(self, number: int, stored: int) -> None:
+        if self.syncs and not self.inside and get_ident() == self.thread:
+            self.note_syncs(inside=False)
+        self.at_once(LINE, number, stored)
 
     def moment(self, when: int, stack: Stack = (), seconds: float = 0.0) -> Moment:
         """When a stack sample is taken; which stage that was turns out when the window ends. May be asked from any thread."""
