@@ -39,6 +39,7 @@ def make_run(
     threads=None,
     types=None,
     config=None,
+    what_if=None,
 ):
     """A profile of windows of 300 ms: shares by stage, counts per window; `scale` multiplies stages of the i-th window."""
     limits = Limits(memory=memory_limit)
@@ -56,6 +57,7 @@ def make_run(
             types=types or {},
             description=description,
             sampler_period=0.01,
+            what_if=what_if,
         )
     )
     return load(path)

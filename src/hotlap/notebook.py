@@ -62,22 +62,28 @@ def load(path: str | Path) -> ShownRun:
 
 
 @contextmanager
-def profile(name: str = "notebook", out: Path | str | None = None, warmup: int = 2, lines: bool = True) -> Iterator[ShownRun]:
+def profile(
+    name: str = "notebook", out: Path | str | None = None, warmup: int = 2, lines: bool = True, what_if: bool = True
+) -> Iterator[ShownRun]:
     """Profile the training that runs inside the block, on this thread and in worker processes started there.
 
-    The first `warmup` windows after learning has begun are left out. `lines` samples which lines burn the time. Afterwards
-    `run.show()` prints the report, and `hotlap report` renders it.
+    The first `warmup` windows after learning has begun are left out. `lines` samples which lines burn the time; `what_if`
+    measures afterwards, for up to 4 seconds, what changes would cost. Then `run.show()` prints the report; `hotlap report` too.
     """
     if EVENTS.active:
         raise UsageError("a profile is already being made in this process")
     created = create_run(name, {"script": name}, this_machine(), Path(out) if out else None)
     run = ShownRun(created.path, created.header)
     install()
-    recorder = Recorder(run.path.resolve(), ProbeOptions(iterations=math.inf, warmup=warmup, sampler=lines))
+    recorder = Recorder(
+        run.path.resolve(),
+        ProbeOptions(iterations=math.inf, warmup=warmup, sampler=lines, what_if=ProbeOptions.what_if if what_if else 0.0),
+    )
     recorder.begin()
     status, error = Status.DONE, None
     try:
         yield run
+        recorder.measure_what_if()
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         raise

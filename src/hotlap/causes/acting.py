@@ -1,6 +1,8 @@
 """How actions are chosen."""
 
+from hotlap.causes import curves
 from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.curves import SAME, Factor
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, environment, switch
 from hotlap.causes.stacks import StackSample
@@ -11,6 +13,7 @@ from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
 from hotlap.record.stacks import Frame
+from hotlap.record.what_if import NO_GRADIENTS, UNCHECKED, Change
 
 MANY = 32  # environments from which a call of a small network is well used
 SMALL = 1_000_000  # parameters below which a network may be too small for a GPU
@@ -54,13 +57,14 @@ def batch1(e: Evidence) -> Suspicion | None:
     if e.num_envs < 2 or calls < 0.7 or batch > 1.5 or share < 0.08:
         return None
     part = 1 - 1 / e.num_envs
+    saved = Saved(share * part * 0.92, share * part * 0.6, share * part)
+    if together := e.curves.times(Change.ACTING_ROWS, e.num_envs):
+        saved = curves.saved(e.changed(together.mixed(e.curves.part(Change.ACTING_ROWS), SAME).over(e.num_envs), ACT))
     evidence = (
         f"{e.num_envs} environments, and the network runs {calls:.2f} times per step of one, on {batch:.0f} row at a time; "
         f"acting takes {units.share(share)} of the time."
     )
-    return Suspicion(
-        ACT, (evidence,), Saved(share * part * 0.92, share * part * 0.6, share * part), e.where(_acting), covers=_acting
-    )
+    return Suspicion(ACT, (evidence,), saved, e.where(_acting), covers=_acting)
 
 
 BATCH1 = Cause(
@@ -86,7 +90,11 @@ def grad_in_rollout(e: Evidence) -> Suspicion | None:
         f"{units.share(share)} of the time, and the loss runs the network again."
     )
     where = e.where(_acting, lambda stack: _calls_network(e, stack))
-    return Suspicion(ACT, (evidence,), Saved(0.3 * share, 0.1 * share, 0.55 * share), where)
+    saved = Saved(0.3 * share, 0.1 * share, 0.55 * share)
+    if without := e.curves.form(Change.GRADIENTS, NO_GRADIENTS):
+        rest = Factor((1 + without.value) / 2, without.value, 1.0)  # what follows a pass has no graph either
+        saved = curves.saved(e.changed(without.mixed(e.curves.part(Change.GRADIENTS), rest), ACT))
+    return Suspicion(ACT, (evidence,), saved, where)
 
 
 def _calls_network(e: Evidence, stack: StackSample) -> Frame | None:
@@ -126,7 +134,23 @@ def dist_validate(e: Evidence) -> Suspicion | None:
     if share < 0.03:
         return None
     evidence = f"Checks of distributions' arguments took {units.share(share)} of the time."
-    return Suspicion(ACT, (evidence,), e.seen(share, 0.8, 1.0), e.where(checking), covers=checking)
+    return Suspicion(ACT, (evidence,), _unchecked(e, share), e.where(checking), covers=checking)
+
+
+def _unchecked(e: Evidence, share: float) -> Saved:
+    """The share of checks that was sampled, and what the curve says of all time in distributions: between the two."""
+    without = e.curves.form(Change.CHECKS, UNCHECKED)
+    if without is None:
+        return e.seen(share, 0.8, 1.0)
+    inside = e.time_in(lambda stack: any(_made_or_asked(frame) for frame in stack.frames))
+    low, high = sorted((share, inside * (1 - without.value)))
+    value = (low + high) / 2
+    return Saved(value, 0.9 * low, 1.1 * high + curves.REST * (1 - high))
+
+
+def _made_or_asked(frame: Frame) -> bool:
+    """A distribution is made, or asked for a log-probability."""
+    return "torch/distributions/" in frame.file and frame.name in ("__init__", "log_prob")
 
 
 def without_checks(c: Context, f: Finding) -> list[Intervention]:
@@ -153,6 +177,11 @@ def too_few_envs(e: Evidence) -> Suspicion | None:
     n = max(e.envs_per_call, 1.0)
     part, stepping = 1 - n / MANY, e.exclusive_share(STEP)  # of a step, what a vector does once per call goes away too
     saved = Saved((share * 0.95 + 0.5 * stepping) * part, share * part * 0.7, (share + 0.9 * stepping) * part)
+    if together := e.curves.times(Change.ACTING_ROWS, MANY / n):
+        once = together.softened()  # what is done once per call, on more rows
+        acting = together.mixed(e.curves.part(Change.ACTING_ROWS), once).over(MANY / n)
+        rest = e.changed(once.over(MANY / n), STORE, stages.COLLECT, stages.UNATTRIBUTED)
+        saved = curves.saved([*e.changed(acting, ACT), *rest, *e.changed(e.curves.step(once.over(MANY / n)), STEP)])
     if share * part < 0.15:
         return None
     evidence = (

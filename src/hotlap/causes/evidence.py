@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hotlap.causes.cause import Saved
+from hotlap.causes.curves import Curves, Factor, Part
 from hotlap.causes.loops import Loops, WorkLoop
 from hotlap.causes.stacks import StackSample, read_codes, read_stack_samples
 from hotlap.core import stages, stats
@@ -45,6 +46,7 @@ class Evidence:
         self.workers = self.profile.workers
         self.description = run.header.observed.description or Description()
         self.torch = self.description.torch
+        self.curves = Curves(run.header.observed.what_if)
         self.machine = run.header.machine
         self.cores = float(self.machine.usable_cores or 1)
         self.config = run.header.config
@@ -72,6 +74,10 @@ class Evidence:
         """So much of a share: from `low` to `high` of it, and `value` (the middle, if not given)."""
         middle = (low + high) / 2 if value is None else value
         return Saved(share * middle, share * low, _with_the_rest(share * high))
+
+    def changed(self, factor: Factor, *paths: str) -> list[Part]:
+        """These stages, without what is inside them, if their time changed by a factor."""
+        return [Part.of(self.profile.stages[path], factor) for path in paths if path in self.profile.stages]
 
     def count(self, what: str) -> float:
         """The sum of a counter over the steady windows."""

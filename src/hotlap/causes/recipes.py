@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 
+from hotlap.causes import curves
 from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.curves import SAME, Factor, Part
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, config, edited_file, turned
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
-from hotlap.core.paths import LOSS
+from hotlap.core.paths import ACT, BACKWARD, LOSS, OPTIMIZER, TARGET
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.interventions.knobs import find
 from hotlap.record.finding import Finding
 from hotlap.record.observed import Net
+from hotlap.record.what_if import Change
 
 GOOD_BATCH = 256  # rows from which calling an operation of a small network costs little beside computing it
 WIDE = 512  # units from which a layer is called wide
@@ -29,7 +32,10 @@ def tiny_minibatch(e: Evidence) -> Suspicion | None:
     part = overhead * (1 - 1 / times)
     most = share * part
     saved = Saved(most * 0.95, most * 0.5, most + 0.15 * (1 - most))
-    if saved.value < 0.1 or overhead < 0.4:
+    larger = e.curves.times(Change.LEARNING_ROWS, times)
+    if larger is not None:
+        saved = curves.saved(_on_more_rows(e, larger, times))
+    if saved.value < 0.1 or (larger is None and overhead < 0.4):
         return None
     each = e.inclusive_share(stages.UPDATE) * e.wall / e.updates
     arithmetic = f"its arithmetic needs {units.share(compute)} of that" if compute is not None else "of which part is overhead"
@@ -38,6 +44,17 @@ def tiny_minibatch(e: Evidence) -> Suspicion | None:
         f"One update of {e.parameters:,} parameters takes {units.seconds(each)}; {arithmetic}.",
     )
     return Suspicion(LOSS, evidence, saved, parameters={"minibatch": batch, "times": times})
+
+
+def _on_more_rows(e: Evidence, factor: Factor, times: float) -> list[Part]:
+    """The stages of learning, if each update takes so many times as many rows: there are as many times fewer."""
+    part, once = e.curves.part(Change.LEARNING_ROWS), factor.softened()
+    return [
+        *e.changed(factor.over(times), BACKWARD),
+        *e.changed(factor.mixed(part, once).over(times), LOSS),
+        *e.changed(once.over(times), stages.UPDATE, stages.SAMPLE),
+        *e.changed(SAME.over(times), OPTIMIZER, TARGET),
+    ]
 
 
 def larger_minibatch(c: Context, f: Finding) -> list[Intervention]:
@@ -137,7 +154,10 @@ def oversized(e: Evidence) -> Suspicion | None:
     """A layer of 512 units or more, four times wider than its inputs, with learning bound by arithmetic."""
     wide = [net for net in e.nets if _is_wide(net)]
     share, compute = e.network_share, e.compute_share()
-    if not wide or share < 0.3 or (compute is not None and compute < 0.1):
+    parts = _narrower_parts(e)
+    saved = Saved(0.8 * share, 0.4 * share, 0.97 * share) if parts is None else curves.saved(parts)
+    is_overhead = compute is not None and compute < 0.1 if parts is None else saved.value < 0.1
+    if not wide or share < 0.3 or is_overhead:
         return None
     net = max(wide, key=lambda net: net.parameters)
     arithmetic = f", {units.share(compute)} of an update's time is arithmetic." if compute is not None else "."
@@ -145,7 +165,23 @@ def oversized(e: Evidence) -> Suspicion | None:
         f"{net.parameters:,} parameters, {net.widest} units wide, for {net.inputs} inputs; learning and acting take "
         f"{units.share(share)} of the time{arithmetic}"
     )
-    return Suspicion(LOSS, (evidence,), Saved(0.8 * share, 0.4 * share, 0.97 * share))
+    return Suspicion(LOSS, (evidence,), saved)
+
+
+def _narrower_parts(e: Evidence) -> list[Part] | None:
+    """The stages of learning and acting with the narrowest network that was measured."""
+    learning, acting = e.curves.smallest(Change.LEARNING_WIDTH), e.curves.smallest(Change.ACTING_WIDTH)
+    if learning is None:
+        return None
+    factor = learning[1]
+    parts = [
+        *e.changed(factor, BACKWARD),
+        *e.changed(factor.softened(), OPTIMIZER, TARGET),  # fewer numbers in as many tensors
+        *e.changed(factor.mixed(e.curves.part(Change.LEARNING_WIDTH), SAME), LOSS),
+    ]
+    if acting is not None:
+        parts += e.changed(acting[1].mixed(e.curves.part(Change.ACTING_WIDTH), SAME), ACT)
+    return parts
 
 
 def _is_wide(net: Net) -> bool:

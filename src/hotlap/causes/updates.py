@@ -3,6 +3,7 @@
 import ast
 
 from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.curves import Factor
 from hotlap.causes.drop_ins import parameters_at_once
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.interpreted import is_over_parameters
@@ -17,6 +18,7 @@ from hotlap.record.finding import Finding
 from hotlap.record.lines import WARMUP
 from hotlap.record.observed import OptimizerInfo
 from hotlap.record.stacks import Frame
+from hotlap.record.what_if import FOREACH, FUSED, Change
 
 
 def anomaly(e: Evidence) -> Suspicion | None:
@@ -161,9 +163,25 @@ def param_loops(e: Evidence) -> Suspicion | None:
         evidence.append(f"Loops over parameters took {units.share(share)} of the time.")
     if slow:
         evidence.append(f"{slow[0].name} steps through {slow[0].tensors} tensors one by one ({units.share(plain)}).")
-    loops = e.seen(share, 0.5, 0.95, 0.75)
-    saved = Saved(loops.value + 0.5 * plain, loops.low + 0.2 * plain, loops.high + 0.7 * plain)
-    return Suspicion(TARGET, tuple(evidence), saved, e.where(looping), covers=looping)
+    return Suspicion(TARGET, tuple(evidence), _at_once(e, share, plain), e.where(looping), covers=looping)
+
+
+def _at_once(e: Evidence, share: float, plain: float) -> Saved:
+    """Loops and an optimizer's steps of these shares, if each took all tensors at once."""
+    loop, step = e.curves.form(Change.PARAMETER_LOOP, FOREACH), e.curves.form(Change.OPTIMIZER, FOREACH, FUSED)
+    loops = e.seen(share, 0.5, 0.95, 0.75) if loop is None else _without(e.seen(share), loop)
+    steps = Saved(0.5 * plain, 0.2 * plain, 0.7 * plain) if step is None else _without(Saved(plain, plain, plain), step)
+    return Saved(loops.value + steps.value, loops.low + steps.low, loops.high + steps.high)
+
+
+def _without(share: Saved, factor: Factor) -> Saved:
+    """What goes away of a share that changes by a factor."""
+    return Saved(
+        *(
+            part * max(0.0, 1 - f)
+            for part, f in zip((share.value, share.low, share.high), (factor.value, factor.high, factor.low), strict=True)
+        )
+    )
 
 
 def _is_plain(e: Evidence, optimizer: OptimizerInfo) -> bool:

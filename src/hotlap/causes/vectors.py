@@ -11,8 +11,10 @@ from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.interventions.layouts import TO_ONE_PROCESS, TO_WORKERS
 from hotlap.record.finding import Finding
+from hotlap.record.what_if import Change
 
 IPC = 2e-4  # seconds that a message to a worker and its answer take, about
+WAKING = 1e-4  # seconds of it until the other process runs: the what-if curve is measured between threads
 CHEAP = 2e-3  # seconds: a step below this may be cheaper to make than to ask for
 HEAVY = 2e-3  # seconds per step from which an environment counts as heavy
 LARGE = 16_384  # bytes per step above which the payload matters
@@ -21,6 +23,12 @@ LARGE = 16_384  # bytes per step above which the payload matters
 def _vector_step(e: Evidence) -> float:
     """Seconds of the main process per environment step, in stepping and waiting."""
     return e.exclusive_share(STEP, WAIT) * e.wall / e.env_steps if e.env_steps else 0.0
+
+
+def _message(e: Evidence) -> float:
+    """Seconds that a message to a worker and its answer take: with the script's own payload, if that was measured."""
+    curve = e.curves.of(Change.PIPE)
+    return curve.costs[0].seconds + WAKING if curve else IPC
 
 
 def _worker_step(e: Evidence) -> float:
@@ -175,7 +183,7 @@ def oversubscribe(e: Evidence) -> Suspicion | None:
     if not e.workers or e.workers.count < 2 * e.cores + 1:
         return None
     share, spent = e.exclusive_share(STEP, WAIT), _vector_step(e)
-    fair = _worker_step(e) / min(e.cores, e.workers.count) * 1.1 + IPC / max(e.num_envs / e.cores, 1)
+    fair = _worker_step(e) / min(e.cores, e.workers.count) * 1.1 + _message(e) / max(e.num_envs / e.cores, 1)
     part = max(0.0, 1 - fair / spent) if spent else 0.0
     saved = Saved(share * part * 0.7, share * part * 0.2, share * min(1.0, part + 0.2))
     if saved.value < 0.04:
@@ -206,7 +214,7 @@ def serial_heavy(e: Evidence) -> Suspicion | None:
     each = share * e.wall / e.env_steps if e.env_steps else 0.0
     if each < 3 * IPC or share < 0.2:
         return None
-    parallel = each / min(e.cores, e.num_envs) * 1.12 + IPC / min(e.cores, e.num_envs)
+    parallel = each / min(e.cores, e.num_envs) * 1.12 + _message(e) / min(e.cores, e.num_envs)
     part = max(0.0, 1 - parallel / each)
     saved = Saved(share * part * 0.95, share * part * 0.55, share * min(1.0, part * 1.15))
     if saved.value < 0.05:

@@ -104,7 +104,7 @@ def _profile(script: Script, settings: ProfileSettings, sender: Sender) -> tuple
     recorder.begin()
     clock = Clock(settings, recorder, sender)
     with intervened(), watched_output(EVENTS):
-        code, error = execute(script)
+        code, error = execute(script, recorder.measure_what_if)
         clock.stop()
         observed = replace(recorder.end(), user_modules=user_modules()) if os.getpid() == process else Observed()
     if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own

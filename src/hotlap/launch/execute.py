@@ -5,21 +5,27 @@ from __future__ import annotations
 import runpy
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from hotlap.probe.stopping import StopProfiling
 from hotlap.target.target import Script
 
 
-def execute(script: Script) -> tuple[int, str | None]:
-    """The script's exit code, and its error if it raised one. `sys.argv` is the caller's business."""
+def execute(script: Script, at_end: Callable[[], None] = lambda: None) -> tuple[int, str | None]:
+    """The script's exit code, and its error if it raised one. `sys.argv` is the caller's business.
+
+    `at_end` is called if it ends by itself, while its variables are still there.
+    """
     try:
         if script.module:
             _put_first(str(Path.cwd()))
-            runpy.run_module(script.path, run_name="__main__", alter_sys=True)
+            variables = runpy.run_module(script.path, run_name="__main__", alter_sys=True)
         else:
             _put_first(str(Path(script.path).resolve().parent))
-            runpy.run_path(script.path, run_name="__main__")
+            variables = runpy.run_path(script.path, run_name="__main__")
+        at_end()
+        del variables
     except StopProfiling:
         return 0, None
     except SystemExit as stop:

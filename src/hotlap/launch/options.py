@@ -19,8 +19,9 @@ class ProfileOptions:
     patience: float = 300.0  # with `seconds`: that a script's training may take to begin
     period: float = 0.025  # seconds between two stack samples, of scripts
     pause: float = 2.0  # after each measured window of a script, hooks pause for this many times its length
+    what_if: float = 4.0  # seconds to measure what-if curves for, when a script is stopped; 0: none
 
     @property
     def of_probe(self) -> ProbeOptions:
         """The part that concerns scripts."""
-        return ProbeOptions(self.iterations, self.warmup, self.seconds, self.sampler, self.period, self.pause)
+        return ProbeOptions(self.iterations, self.warmup, self.seconds, self.sampler, self.period, self.pause, self.what_if)

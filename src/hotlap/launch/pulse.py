@@ -3,7 +3,7 @@
 The clock starts when training begins: at the first optimizer step, here or in a worker process. hotlap asks twice a second, by
 a signal that does nothing by default; the script's process answers, and stops the script once its time is up, wherever it is:
 in a long update, while it waits for workers. A script that does not stop is ended by hotlap. With `--seconds S` it is all
-over at most 1.2 S + 10 s after training began; or after the patience for that, if it never did.
+over at most 1.2 S + 10 s after training began, what-if curves included; or after the patience for that, if it never did.
 
 Standard library only: the script's process has one half of it.
 """
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SIGNAL = signal.SIGWINCH  # ignored by default, so it harms no process that the script has become
 _ASK = 0.5  # seconds between two questions
 _SWALLOWED = 5.0  # seconds after which a script that trains on is stopped once more
+_LATE = 2.0  # seconds for what-if curves of a script whose time is up
 _TERMINATING = 5.0  # seconds that a script has after SIGTERM
 
 OnProgress = Callable[[Pulse, float], None]  # (how far it is, seconds since training began, or since the start)
@@ -67,10 +68,13 @@ class Clock:
         if self._trains_since is None and (EVENTS.learned or self._worker_learns()):
             self._trains_since = now
         self._say(Pulse(self._trains_since is not None, *self._recorder.measured))
+        if self._recorder.is_measuring_what_if():
+            return
         if self._is_over(now) and self._may_stop(now):
             if self._trains_since is None:
                 note("training", f"Training did not begin within {now - self._started:.0f} s: no optimizer was seen to step.")
             self._stopped_at = (now, EVENTS.env_steps)
+            self._recorder.measure_what_if(_LATE)
             raise StopProfiling
 
     def _say(self, pulse: Pulse) -> None:

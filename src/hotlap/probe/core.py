@@ -42,6 +42,7 @@ class PythonState:
         "touched",
         "types_wanted",
         "updated",
+        "watching",
     )
 
     active: bool
@@ -58,6 +59,7 @@ class PythonState:
     touched: bool  # whether an environment stepped in this window
     types_wanted: bool  # whether hooks should note the types of the data they see, once per window
     updated: bool  # whether something was learned since the last step
+    watching: bool  # whether hooks tell `watch` what they see
 
     def __init__(self) -> None:
         self.log = array("q")

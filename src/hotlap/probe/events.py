@@ -57,6 +57,7 @@ from hotlap.probe.pending import Moment
 from hotlap.probe.sampler import Stack
 from hotlap.probe.threads import OtherThreads, Tally
 from hotlap.probe.timeline import Timeline
+from hotlap.probe.watching import Watch
 
 WINDOW = 0.25  # seconds: shorter iterations are joined to windows of this length; of twice that where nothing is learned
 LONGEST = 30.0  # seconds: a window ends at the next step whatever happens
@@ -89,6 +90,7 @@ class Events(State):
         "others",
         "timeline",
         "types",
+        "watch",
         "window",
     )
 
@@ -98,6 +100,7 @@ class Events(State):
         self.types: dict[str, str] = {}
         self.window = WINDOW
         self.on_study: Callable[[Events, dict[str, str]], None] = lambda *_: None  # told the user's functions that are a stage
+        self.watch = Watch()  # of the window that is watched
         self.cannot_pause = False  # whether there are hooks that do not know how to count while paused
         self._begin(lambda _: None, 0, worker=False)
         self.inside, self.active = True, False
@@ -136,6 +139,7 @@ class Events(State):
         self._learned = False
         self.touched = False  # whether an environment stepped in this window
         self._traced = False
+        self.watching = False
         self._on_window = on_window
         self._on_pause_end: Callable[[Sample], None] = lambda _: None
         self._pause_for = 0.0

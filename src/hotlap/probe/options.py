@@ -13,3 +13,4 @@ class ProbeOptions:
     sampler: bool = True  # whether to sample which lines take the time
     period: float = 0.025  # seconds between two stack samples
     pause: float = 2.0  # after each measured window, hooks pause for this many times its length
+    what_if: float = 4.0  # seconds to measure what-if curves for, when the script is stopped; 0: none

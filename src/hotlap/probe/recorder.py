@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import threading
+import time
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,24 +18,27 @@ from hotlap.core.counts import ENV_STEPS, FORWARDS, UPDATES
 from hotlap.core.paths import STEP
 from hotlap.core.sample import MAX_EVENTS, Sample
 from hotlap.core.warmup import warmup_end
-from hotlap.probe import core
+from hotlap.probe import core, what_if
 from hotlap.probe.cost import event_cost
 from hotlap.probe.describe import describe, gemm_rate, sources
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.hooks import functions, plain, table
 from hotlap.probe.hooks.patching import Finder
-from hotlap.probe.hooks.torch import watch_reads
+from hotlap.probe.hooks.torch import watch_distributions, watch_reads
 from hotlap.probe.notes import note, notes
 from hotlap.probe.options import ProbeOptions
 from hotlap.probe.sampler import Sampler
 from hotlap.probe.stopping import Listener, StopProfiling, stop_script
+from hotlap.probe.timing import TimeUp
 from hotlap.probe.usage import Usage, threads
+from hotlap.probe.watching import Watch
 from hotlap.record import observed
 from hotlap.record.files import KERNELS, LEARNERS, SAMPLES, SOURCES, STACKS, TRACED
 from hotlap.record.lines import BARE, MEASURED, WARMUP, Recorded, append_line
 from hotlap.record.lines import TRACED as TRACED_PHASE
 from hotlap.record.observed import Description, Observed
+from hotlap.record.what_if import WhatIfCurves
 
 PATIENCE = 120.0  # seconds that a script has to begin learning; then it is measured anyway
 PROBE = "HOTLAP_PROBE"  # environment variable: where a worker process finds the run
@@ -84,6 +89,10 @@ class Recorder:
         self._event_cost: float | None = None
         self._listener: Listener | None = None
         self._thread = threading.current_thread()  # that is measured
+        self._watch: Watch | None = None
+        self._what_if: WhatIfCurves | None = None
+        self._what_if_until: float | None = None  # while it is measured: when it has to end
+        self._peak_rss = 0
         self.sampler = Sampler(EVENTS.moment, options.period) if options.sampler else None
 
     def begin(self) -> None:
@@ -120,12 +129,13 @@ class Recorder:
             self._description = replace(self._description, gemm_rate=gemm_rate())
         seen = Observed(
             event_cost=self._event_cost,
-            usage=observed.Usage(machine.peak_rss(), self._gpu.busy if self._gpu else None),
+            usage=observed.Usage(self._peak_rss or machine.peak_rss(), self._gpu.busy if self._gpu else None),
             threads=threads(),
             types=_types(),
             notes=notes(),
             description=self._description,
             learner_thread="" if self._thread is threading.main_thread() else self._thread.name,
+            what_if=self._what_if,
         )
         if self.sampler is None:
             return seen
@@ -183,10 +193,18 @@ class Recorder:
         self._traced = True
         self._gpu = GpuTrace.begin(EVENTS.origin)
         watch_reads(True)
+        if self._options.what_if:
+            EVENTS.watch, EVENTS.watching = Watch(), True
+            watch_distributions(EVENTS, True)
         EVENTS.trace()
 
     def _finish_trace(self, sample: Sample) -> None:
         watch_reads(False)
+        if EVENTS.watching:
+            self._watch, EVENTS.watch, EVENTS.watching = EVENTS.watch, Watch(), False
+            watch_distributions(EVENTS, False)
+            with suppress(Exception):
+                self._watch.settle(sample, EVENTS.origin)
         with suppress(Exception):  # strange objects must never be the script's trouble
             self._description = describe()
         if self._gpu:
@@ -223,9 +241,34 @@ class Recorder:
 
     def _stop(self) -> None:
         """Enough was measured. An exception here would end this thread alone, if it is not the main one."""
+        self.measure_what_if()
         if threading.current_thread() is threading.main_thread():
             raise StopProfiling
         stop_script(self._folder, self._pid)
+
+    def measure_what_if(self, seconds: float = math.inf) -> None:
+        """Once, before the script unwinds: its objects are still there. For so long at most, if not less was asked for."""
+        if not self._watch or self._what_if or os.getpid() != self._pid:
+            return
+        if self.sampler:
+            self.sampler.pause()
+        self._peak_rss = machine.peak_rss()  # the copies are not the script's
+        before, (EVENTS.inside, EVENTS.active) = (EVENTS.inside, EVENTS.active), (True, False)  # hooks see none of it
+        seconds = min(seconds, self._options.what_if)
+        with suppress(TimeUp):
+            try:
+                self._what_if_until = time.monotonic() + seconds
+                self._what_if = what_if.measured(self._watch, seconds)
+            finally:
+                self._what_if_until = None
+                EVENTS.inside, EVENTS.active = before
+
+    def is_measuring_what_if(self) -> bool:
+        """Asked by a signal's handler. Raises `TimeUp` where it is measured, if that takes too long."""
+        if self._what_if_until is not None and time.monotonic() > self._what_if_until:
+            self._what_if_until = None
+            raise TimeUp
+        return self._what_if_until is not None
 
     def _append(self, phase: str, sample: Sample) -> None:
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from hotlap.record import codec
 from hotlap.record.codec import FLAT, was
 from hotlap.record.effects import Effect
+from hotlap.record.what_if import WhatIfCurves
 
 OUTCOME = "outcome.json"  # in the run's folder until hotlap has read it
 
@@ -111,6 +112,7 @@ class Observed:
     sampler_period: float | None = None
     event_cost: float | None = None  # seconds that noting an event costs in the script's own Python
     learner_thread: str = ""  # the thread that learns and was measured, if it is not the main one
+    what_if: WhatIfCurves | None = None  # None: not measured
     files_changed: tuple[str, ...] = ()  # existing files that the run overwrote or appended to
     effects: tuple[Effect, ...] = ()  # what it did outside of its own files, and calls that turned out to be harmless
     user_modules: tuple[str, ...] = ()  # files of user code that were imported when the script ended

@@ -15,6 +15,7 @@ from hotlap.record.header import Evaluation, FunctionTime, ModuleTime
 from hotlap.record.learner import Learners
 from hotlap.record.observed import HotLine
 from hotlap.record.run import Identity
+from hotlap.record.what_if import WhatIfCurves
 
 Interval = tuple[float, float]
 
@@ -277,6 +278,7 @@ class Profile:
     memory: Memory = field(default_factory=Memory)
     projection: dict[str, ProjectedTime] = field(default_factory=dict)  # number of iterations -> how long they would take
     what_if: tuple[WhatIf, ...] = ()
+    what_if_curves: WhatIfCurves | None = None  # None: not measured
     growth: Growth | None = None
     hot_lines: tuple[HotLine, ...] = ()
     hot_functions: tuple[HotLine, ...] = ()

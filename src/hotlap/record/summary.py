@@ -67,6 +67,7 @@ def profile_of(run: Run) -> Profile:
         memory=_memory(run),
         projection=_projection(walls),
         what_if=_what_if(table),
+        what_if_curves=observed.what_if,
         growth=growth_of([line.sample for line in run.lines if line.phase not in (lines.BARE, lines.TRACED)]),
         hot_lines=observed.hot_lines,
         hot_functions=observed.hot_functions,

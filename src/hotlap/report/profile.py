@@ -8,6 +8,7 @@ from hotlap.record.header import CaseReturn, Evaluation, Verb
 from hotlap.record.limits import Limit
 from hotlap.record.lines import WARMUP
 from hotlap.record.profile import Copies, Profile, Speedup, StageTime, WorkerTimes
+from hotlap.report import what_if
 from hotlap.report.code import code_sections
 from hotlap.report.learners import learner_sections
 from hotlap.report.sections import (
@@ -45,6 +46,8 @@ def sections(profile: Profile, breakdown: bool = False) -> list[Section]:
         built += [_stages(profile, breakdown), tree, _throughput(profile), *over_time, _time_and_memory(profile)]
     if profile.what_if and breakdown:
         built.append(_what_if(profile))
+    if profile.what_if_curves:
+        built += what_if.sections(profile.what_if_curves)
     if profile.growth and (profile.growth.why or profile.growth.is_superlinear):
         built.append(growth_table(profile.growth.rows, profile.growth.why))
     if profile.workers:

@@ -56,6 +56,8 @@ class Profile:
     """Which Python runs a script: a path. If not given, that of the active environment, or `python` on the PATH."""
     lines: bool = True
     """Sample which lines take the time; --no-lines turns that off, for the lowest overhead."""
+    what_if: bool = True
+    """Measure what changes would cost, on copies of a script's objects when it is stopped; takes up to 4 seconds."""
     ranges: Literal["nvtx"] | None = None
     """Also announce stages as NVTX ranges, for a run under Nsight."""
     out: Path | None = None
@@ -81,6 +83,7 @@ def _options(args: Profile) -> ProfileOptions:
         targets=tuple(args.target),
         ranges=args.ranges,
         sampler=args.lines,
+        what_if=ProfileOptions.what_if if args.what_if else 0.0,
     )
 
 

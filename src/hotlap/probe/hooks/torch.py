@@ -124,7 +124,10 @@ def _patch_modules(torch: ModuleType, events: Events) -> None:
             finally:
                 end = now()
                 events.inside = False
-                events.emit(FORWARD + is_grad_enabled(), begin, end, rows(args, kwargs))
+                gradients = is_grad_enabled()
+                events.emit(FORWARD + gradients, begin, end, rows(args, kwargs))
+                if events.watching:
+                    events.watch.passed(module, args, kwargs, gradients, begin, end)
                 if events.syncs:
                     events.note_syncs(inside=True)
 
@@ -182,6 +185,21 @@ def watch_reads(on: bool) -> None:
             setattr(torch.Tensor, name, call)
         elif name in torch.Tensor.__dict__:
             delattr(torch.Tensor, name)  # it inherits the original
+
+
+def watch_distributions(events: Events, on: bool) -> None:
+    """Note distributions that are made, or stop it."""
+    module = sys.modules.get("torch.distributions.distribution")
+    if module is None:
+        return
+    original = getattr(module.Distribution.__init__, "__wrapped__", module.Distribution.__init__)
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        events.watch.made(self)
+
+    module.Distribution.__init__ = init if on else original
 
 
 def _patch_copies(torch: ModuleType, events: Events) -> None:
