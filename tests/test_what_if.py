@@ -310,7 +310,10 @@ def test_factors_between_sizes_and_with_cold_caches():
     assert curves.times(Change.LEARNING_ROWS, 2.0).value == pytest.approx(1.0)
     assert curves.times(Change.LEARNING_ROWS, 4.0).value == pytest.approx((4 + 1) / (1 + 1))
     assert 1.0 < curves.times(Change.LEARNING_ROWS, 3.0).value < 2.5
-    assert curves.times(Change.LEARNING_ROWS, 8.0) is None  # never beyond what was measured
+    assert curves.times(Change.LEARNING_ROWS, 8.0).value == pytest.approx(
+        (10 + 1) / (1 + 1)
+    )  # once further, in a straight line
+    assert curves.times(Change.LEARNING_ROWS, 9.0) is None  # never far beyond what was measured
     assert curves.form(Change.GRADIENTS, NO_GRADIENTS) is None
 
 

@@ -99,6 +99,8 @@ class Curves:
         costs = sorted(curve.costs, key=lambda cost: cost.size)
         above = next((cost for cost in costs if cost.size >= size), None)
         below = next((cost for cost in reversed(costs) if cost.size <= size), None)
+        if above is None and below is not None and len(costs) > 1 and size <= 2 * below.size:  # there was no time for it
+            return _factor(curve, _beyond(costs[-2], costs[-1], size))
         if above is None or below is None:
             return None
         return _factor(curve, _between(below, above, size))
@@ -134,6 +136,13 @@ def _between(below: Cost, above: Cost, size: float) -> Cost:
 
     ends = zip((below.seconds, below.fastest, below.median), (above.seconds, above.fastest, above.median), strict=True)
     return Cost(f"{size:g}", size, *(mean(a, b) for a, b in ends))
+
+
+def _beyond(below: Cost, last: Cost, size: float) -> Cost:
+    """A little further in a straight line."""
+    steps = (size - last.size) / (last.size - below.size) if last.size > below.size else 0.0
+    ends = zip((below.seconds, below.fastest, below.median), (last.seconds, last.fastest, last.median), strict=True)
+    return Cost(f"{size:g}", size, *(b + max(0.0, b - a) * steps for a, b in ends))
 
 
 def _factor(curve: CostCurve, cost: Cost) -> Factor:
