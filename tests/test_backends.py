@@ -324,6 +324,7 @@ def test_more_parts_than_sequences():
     assert torch.isfinite(parameters_after(SMALL, num_envs=5, memory="lstm", batch_size=96, accumulate=2)).all()
 
 
+@pytest.mark.exact
 def test_compiled_and_mixed_precision_learn_the_same(monkeypatch):
     monkeypatch.setattr(dense_policy, "FEW_ROWS", 0)  # the same random numbers
     plain = parameters_after(SMALL)

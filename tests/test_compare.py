@@ -303,6 +303,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     assert not any(child.is_running() for child in children)
 
 
+@pytest.mark.exact
 def test_compare_a_system_with_its_networks(tmp_path):
     flags = ["--num-envs", "16", "--iteration-steps", "4", "--learning-starts", "64", "--buffer-size", "2000"]
     target = " ".join(["snake", *flags])

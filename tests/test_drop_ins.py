@@ -432,6 +432,7 @@ main()
 """
 
 
+@pytest.mark.exact
 def test_in_a_scratch_the_drop_ins_are_there_and_the_losses_are_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(DQN)

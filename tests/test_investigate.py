@@ -111,12 +111,13 @@ def test_from_the_path_to_a_proven_patch(folder):
     assert "time.sleep(0.002)" not in (folder / "train.py").read_text()
     compile((folder / "train.py").read_text(), "train.py", "exec")
     text = hotlap(folder, "report", doc["run"]).stdout
-    assert "It is slow because the environment sleeps" in text and "Where the time goes" in text
+    assert "It is slow because the script sleeps" in text and "Where the time goes" in text
     assert "hotlap report" in hotlap(folder, "report", doc["run"], "--format", "md").stdout
     hotlap(folder, "report", doc["run"], "--format", "html")
     assert str(folder) not in (Path(folder) / doc["run"] / "run.json").read_text()
 
 
+@pytest.mark.exact
 def test_the_plan_alone_and_the_findings_alone(folder):
     done = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "3m", "--json")
     doc = json.loads(done.stdout)
@@ -190,6 +191,7 @@ def test_long_iterations_are_shortened_with_the_same_work_per_step():
     assert shortened(memory, memory) is memory
 
 
+@pytest.mark.exact
 def test_a_script_that_writes_elsewhere_is_profiled_and_left_alone(folder):
     save = "import urllib.request\n    urllib.request.urlopen('http://collector.example/', data=b'done')"  # never reached
     (folder / "train.py").write_text(SCRIPT.replace("SAVE", save))

@@ -45,11 +45,11 @@ def shares(doc):
 
 
 def test_processes_that_learn(tmp_path):
-    doc, printed = profile(tmp_path, "a3c.py", "spawn", 40)
-    assert "steps 1600" in printed
-    assert doc["counts"] == {"env_steps": 1600, "updates": 80, "episodes": 64}
+    doc, printed = profile(tmp_path, "a3c.py", "spawn", 300)  # long enough for stack samples on a fast machine
+    assert "steps 12000" in printed
+    assert doc["counts"] == {"env_steps": 12000, "updates": 600, "episodes": 480}
     learners = doc["learners"]["each"]
-    assert [learner["updates"] for learner in learners.values()] == [40, 40]
+    assert [learner["updates"] for learner in learners.values()] == [300, 300]
     assert {learner["kind"] for learner in learners.values()} == {"process"}
     assert doc["workers"] is None
     assert {*LEARNING, "collect/act", "collect/env_step"} <= {path for path, share in shares(doc).items() if share > 0}
@@ -60,6 +60,7 @@ def test_processes_that_learn(tmp_path):
     assert evidence.updates and evidence.inclusive_share("update") > 0
 
 
+@pytest.mark.exact
 def test_processes_that_learn_are_stopped_with_the_script(tmp_path):
     """It waits for them in a `finally` block too: who learns on has to be ended."""
     flags = ("--iterations", "2", "--warmup", "0")
@@ -80,6 +81,7 @@ def test_a_thread_that_learns(tmp_path):
         assert of_thread["collect/act"] > 0 and of_thread["collect/env_step"] > 0
 
 
+@pytest.mark.exact
 def test_a_thread_that_learns_stops_the_script(tmp_path):
     doc, printed = profile(tmp_path, "threads.py", 10_000_000, flags=("--iterations", "2", "--warmup", "0"))
     assert "cleaned up" in printed and "Traceback" not in printed

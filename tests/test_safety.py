@@ -85,6 +85,7 @@ def test_what_happens_two_imports_deep_is_refused_with_file_and_line(folder):
     assert (folder / "old.txt").exists() and not (folder / "results.db").exists()
 
 
+@pytest.mark.exact
 def test_the_same_behind_a_flag_that_is_off_is_run(folder):
     result = hotlap(folder, "investigate", "train.py", "--dry-run", "--budget", "3m", "--json")
     document = json.loads(result.stdout)

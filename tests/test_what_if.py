@@ -409,6 +409,7 @@ def profile(folder, *flags):
     return json.loads(result.stdout), result.stderr
 
 
+@pytest.mark.exact
 def test_a_script_is_measured_before_it_unwinds(tmp_path):
     document, output = profile(tmp_path)
     assert "random numbers kept: True" in output

@@ -146,13 +146,14 @@ def _find(evidence: Evidence) -> tuple[list[Finding], list[str]]:
     merged = merge(suspicions, known.causes)
     if (spot := floor.unexplained(evidence, [suspicions[id] for id in merged])) is not None:
         suspicions[floor.HOT_SPOT.id], merged[floor.HOT_SPOT.id] = spot, ()
-    named = [replace(known.causes[id].finding(suspicions[id]), merged=merged[id]) for id in merged]
-    return sorted(filter(_is_shown, named), key=_rank), problems
+    named = {id: replace(known.causes[id].finding(suspicions[id]), merged=merged[id]) for id in merged}
+    shown = [finding for id, finding in named.items() if _is_shown(finding, suspicions[id])]
+    return sorted(shown, key=_rank), problems
 
 
-def _is_shown(finding: Finding) -> bool:
-    """A gain too small to care about is left out; what has none to offer explains something."""
-    return not 1 < finding.projected.speedup < SHOWN
+def _is_shown(finding: Finding, suspicion: Suspicion) -> bool:
+    """A gain too small to care about is left out; what promises none explains something."""
+    return suspicion.saved == NOTHING or finding.projected.speedup >= SHOWN
 
 
 def _rank(finding: Finding) -> tuple[int, float]:

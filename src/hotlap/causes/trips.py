@@ -16,7 +16,7 @@ from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
 from hotlap.interventions.code import Code
 
-_ROWS = re.compile(r"\.size\(0\)|\.shape\[0\]|\blen\(|batch|sample|transition", re.IGNORECASE)
+_ROWS = re.compile(r"\.size\(0\)|\.shape\[0\]|batch|sample|transition", re.IGNORECASE)
 _ENVIRONMENTS = re.compile(r"\bn(um)?_?envs?\b|\blen\((self\.)?envs\)|^(self\.)?envs$|^enumerate\((self\.)?envs\)$")
 
 

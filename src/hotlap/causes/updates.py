@@ -2,7 +2,7 @@
 
 import ast
 
-from hotlap.causes.cause import Cause, Saved, Suspicion
+from hotlap.causes.cause import NOTHING, Cause, Saved, Suspicion
 from hotlap.causes.curves import Factor
 from hotlap.causes.drop_ins import parameters_at_once
 from hotlap.causes.evidence import Evidence
@@ -162,14 +162,18 @@ def param_loops(e: Evidence) -> Suspicion | None:
     if share:
         evidence.append(f"Loops over parameters took {units.share(share)} of the time.")
     if slow:
-        evidence.append(f"{slow[0].name} steps through {slow[0].tensors} tensors one by one ({units.share(plain)}).")
-    return Suspicion(TARGET, tuple(evidence), _at_once(e, share, plain), e.where(looping), covers=looping)
+        stage = f"the optimizer's stage, clipping included, takes {units.share(plain)}"
+        evidence.append(f"{slow[0].name} steps through {slow[0].tensors} tensors one by one; {stage}.")
+    place = TARGET if share >= plain else OPTIMIZER
+    return Suspicion(place, tuple(evidence), _at_once(e, share, plain), e.where(looping), covers=looping)
 
 
 def _at_once(e: Evidence, share: float, plain: float) -> Saved:
     """Loops and an optimizer's steps of these shares, if each took all tensors at once."""
     loop, step = e.curves.form(Change.PARAMETER_LOOP, FOREACH), e.curves.form(Change.OPTIMIZER, FOREACH, FUSED)
-    loops = e.seen(share, 0.5, 0.95, 0.75) if loop is None else _without(e.seen(share), loop)
+    loops = NOTHING
+    if share:
+        loops = e.seen(share, 0.5, 0.95, 0.75) if loop is None else _without(e.seen(share), loop)
     steps = Saved(0.5 * plain, 0.2 * plain, 0.7 * plain) if step is None else _without(Saved(plain, plain, plain), step)
     return Saved(loops.value + steps.value, loops.low + steps.low, loops.high + steps.high)
 
@@ -192,7 +196,7 @@ def _is_plain(e: Evidence, optimizer: OptimizerInfo) -> bool:
 
 PARAM_LOOPS = Cause(
     id="per-param-loops",
-    title="a Python loop touches every parameter by itself",
+    title="parameters are handled one by one, by a Python loop or by the optimizer",
     fix="one call for all parameters (hotlap.fast.polyak, or torch._foreach_*), an optimizer with fused=True",
     rule=param_loops,
     confirm="fused operations",

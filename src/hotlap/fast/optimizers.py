@@ -31,6 +31,8 @@ def fastest(kind: Any, parameters: Iterable[Any], **options: Any) -> Any:
 @torch.no_grad()
 def clip_grad_norm(parameters: Iterable[torch.Tensor], most: float) -> Any:
     """Scale all gradients down so that their norm is at most `most`; the norm as it was. All on one device."""
+    if isinstance(parameters, torch.Tensor):
+        parameters = [parameters]
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:
         return torch.zeros(())

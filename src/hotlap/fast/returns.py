@@ -32,6 +32,8 @@ def gae(rewards: Any, values: Any, dones: Any, gamma: float, lam: float, last_va
         values = _joined(values, last_value)
     if last_done is not None:
         dones = _joined(dones, last_done)[1:]
+    if len(values) != len(rewards) + 1:
+        raise ValueError(f"{len(rewards)} rewards need {len(rewards) + 1} values, or as many and last_value; not {len(values)}")
     (rewards, values, dones), back = _as_arrays(rewards, values, dones)
     alive = 1.0 - dones[: len(rewards)]
     deltas = rewards + gamma * values[1:] * alive - values[:-1]

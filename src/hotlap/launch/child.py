@@ -95,7 +95,7 @@ def _profile(script: Script, settings: ProfileSettings, sender: Sender) -> tuple
     from hotlap.probe.events import EVENTS
     from hotlap.probe.hooks.logging import watched_output
     from hotlap.probe.recorder import Recorder, install
-    from hotlap.probe.stopping import wait_for_threads
+    from hotlap.probe.stopping import StopProfiling, wait_for_threads
     from hotlap.record.observed import Observed, Outcome, write_outcome
 
     process, folder = os.getpid(), Path(settings.run)
@@ -104,7 +104,10 @@ def _profile(script: Script, settings: ProfileSettings, sender: Sender) -> tuple
     recorder.begin()
     clock = Clock(settings, recorder, sender)
     with intervened(), watched_output(EVENTS):
-        code, error = execute(script, recorder.measure_what_if)
+        try:
+            code, error = execute(script, recorder.measure_what_if)
+        except StopProfiling:  # it was told twice, and was already ending
+            code, error = 0, None
         clock.stop()
         observed = replace(recorder.end(), user_modules=user_modules()) if os.getpid() == process else Observed()
     if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own

@@ -25,6 +25,7 @@ from hotlap.probe.events import EVENTS
 from hotlap.probe.notes import note
 from hotlap.probe.recorder import Recorder
 from hotlap.probe.stopping import StopProfiling
+from hotlap.record.files import LEARNERS
 
 if TYPE_CHECKING:
     from hotlap.launch.launcher import Child
@@ -47,11 +48,10 @@ class Clock:
         self._limit = None if seconds is None else 1.1 * seconds + 3.0
         self._patience = settings.patience
         self._recorder, self._sender = recorder, sender
-        self._workers = Path(settings.run) / "workers"
+        self._learners = Path(settings.run) / LEARNERS
         self._process = os.getpid()
         self._started = time.monotonic()
         self._trains_since: float | None = None
-        self._stopped_at: tuple[float, int] | None = None
         self._said: Pulse | None = None
         signal.signal(SIGNAL, self._on_signal)
         signal.siginterrupt(SIGNAL, False)  # system calls go on after it
@@ -73,8 +73,8 @@ class Clock:
         if self._is_over(now) and self._may_stop(now):
             if self._trains_since is None:
                 note("training", f"Training did not begin within {now - self._started:.0f} s: no optimizer was seen to step.")
-            self._stopped_at = (now, EVENTS.env_steps)
             self._recorder.measure_what_if(_LATE)
+            self._recorder.note_stop()
             raise StopProfiling
 
     def _say(self, pulse: Pulse) -> None:
@@ -89,15 +89,15 @@ class Clock:
         return self._patience is not None and now - self._started > self._patience
 
     def _may_stop(self, now: float) -> bool:
-        """Not again while its `finally` blocks run; but if it swallowed the exception and trains on."""
-        if self._stopped_at is None:
-            return True
-        then, steps = self._stopped_at
+        """Not again while its `finally` blocks run, whoever stopped it; but if it swallowed the exception and trains on."""
+        if self._recorder.stopped_at is None:
+            return not self._recorder.was_told_to_stop
+        then, steps = self._recorder.stopped_at
         return now - then > _SWALLOWED and EVENTS.env_steps > steps
 
     def _worker_learns(self) -> bool:
         with suppress(OSError):
-            return any(b'"updates":' in file.read_bytes()[-20_000:] for file in self._workers.glob("*.jsonl"))
+            return any(self._learners.glob("*/samples.jsonl"))
         return False
 
 

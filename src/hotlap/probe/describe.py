@@ -13,8 +13,8 @@ from typing import Any
 
 from hotlap.probe import core
 from hotlap.probe.frameworks import frameworks
-from hotlap.probe.hooks.environments import attribute
 from hotlap.probe.hooks.patching import below
+from hotlap.probe.results import attribute
 from hotlap.probe.sampler import Sampler, is_users, shorten
 from hotlap.record.observed import Description, EnvChain, Net, OptimizerInfo, TorchSwitches
 

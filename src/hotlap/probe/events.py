@@ -25,7 +25,8 @@ import struct
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from threading import get_ident
 
 from hotlap.core import stages
@@ -171,6 +172,17 @@ class Events(State):
             self._close_window(None, log)
             if self.threaded:
                 self._report_rest(since)
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """What happens in here is not the script's doing: hooks ignore it, and a pause is not longer for it."""
+        before, since = (self.inside, self.active, self.paused), self.now()
+        self.inside, self.active, self.paused = True, False, False
+        try:
+            yield
+        finally:
+            self.inside, self.active, self.paused = before
+            self._paused_since += self.now() - since
 
     def _report_rest(self, since: int) -> None:
         """What other threads did after the last event is counted, too."""

@@ -91,6 +91,8 @@ class Recorder:
         self._thread = threading.current_thread()  # that is measured
         self._watch: Watch | None = None
         self._what_if: WhatIfCurves | None = None
+        self.stopped_at: tuple[float, int] | None = None  # when, and at which environment step
+        self._what_if_thread = 0
         self._what_if_until: float | None = None  # while it is measured: when it has to end
         self._peak_rss = 0
         self.sampler = Sampler(EVENTS.moment, options.period) if options.sampler else None
@@ -242,9 +244,14 @@ class Recorder:
     def _stop(self) -> None:
         """Enough was measured. An exception here would end this thread alone, if it is not the main one."""
         self.measure_what_if()
+        self.note_stop()
         if threading.current_thread() is threading.main_thread():
             raise StopProfiling
         stop_script(self._folder, self._pid)
+
+    def note_stop(self) -> None:
+        """The script is stopped now: nobody else needs to."""
+        self.stopped_at = (time.monotonic(), EVENTS.env_steps)
 
     def measure_what_if(self, seconds: float = math.inf) -> None:
         """Once, before the script unwinds: its objects are still there. For so long at most, if not less was asked for."""
@@ -253,19 +260,19 @@ class Recorder:
         if self.sampler:
             self.sampler.pause()
         self._peak_rss = machine.peak_rss()  # the copies are not the script's
-        before, (EVENTS.inside, EVENTS.active) = (EVENTS.inside, EVENTS.active), (True, False)  # hooks see none of it
         seconds = min(seconds, self._options.what_if)
-        with suppress(TimeUp):
+        with suppress(TimeUp), EVENTS.unseen():
             try:
+                self._what_if_thread = threading.get_ident()
                 self._what_if_until = time.monotonic() + seconds
                 self._what_if = what_if.measured(self._watch, seconds)
             finally:
                 self._what_if_until = None
-                EVENTS.inside, EVENTS.active = before
 
     def is_measuring_what_if(self) -> bool:
         """Asked by a signal's handler. Raises `TimeUp` where it is measured, if that takes too long."""
-        if self._what_if_until is not None and time.monotonic() > self._what_if_until:
+        is_here = self._what_if_thread == threading.get_ident()
+        if is_here and self._what_if_until is not None and time.monotonic() > self._what_if_until:
             self._what_if_until = None
             raise TimeUp
         return self._what_if_until is not None

@@ -13,6 +13,14 @@ from typing import Any
 NONE: Iterable[int] = ()
 
 
+def attribute(env: Any, name: str) -> Any:
+    """An attribute of the environment itself, or None. Wrappers are not asked to pass it on: some print a warning then."""
+    try:
+        return object.__getattribute__(env, name)
+    except Exception:  # whatever a property raises
+        return None
+
+
 @dataclass(frozen=True)
 class StepReader:
     """Functions of an environment and of what its step returned."""

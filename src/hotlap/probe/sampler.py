@@ -29,6 +29,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -241,6 +242,7 @@ def _hot_line(
     )
 
 
+@lru_cache(maxsize=4096)  # asked for every frame of a stack
 def is_users(file: str) -> bool:
     """Whether this is user code: no installed package, no part of Python, nothing of hotlap's."""
     others = ("<", sysconfig.get_path("stdlib") + os.sep, *_INSTALLED, str(_PACKAGE) + os.sep)

@@ -23,7 +23,7 @@ class SampledShares:
         key = (pending.kind, path)
         self._times[key] += pending.time
         for moment in pending.moments:
-            moment.what = path if moment.by_lines is None else moment.by_lines
+            moment.what = moment.by_lines or path  # lines of no stage leave it to the events
             self._seconds[key][moment.what] += moment.seconds
 
     def divide(self, exclusive: defaultdict[str, int]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -73,8 +74,9 @@ def _noted(
     is_off: Callable[[Mapping[str, Any]], bool],
 ) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        if blame := Blame.of(sys._getframe(1)):
-            watcher.note(blame, EffectKind.HARMLESS if is_off(kwargs) else kind, what)
+        with suppress(Exception):  # never the script's trouble; a refusal is a BaseException
+            if blame := Blame.of(sys._getframe(1)):
+                watcher.note(blame, EffectKind.HARMLESS if is_off(kwargs) else kind, what)
         return original(*args, **kwargs)
 
     return call

@@ -20,6 +20,7 @@ from hotlap.core import stages
 from hotlap.core.counts import ENV_STEPS, UPDATES
 from hotlap.core.paths import ACT, BACKWARD, LOSS
 from hotlap.core.sample import Sample
+from hotlap.probe.results import attribute
 from hotlap.record.what_if import EnvLayer
 
 MOST_INPUTS = 64  # different modules and shapes whose inputs are kept
@@ -112,7 +113,7 @@ class Watch:
         """The step of an environment or of one inside it."""
         if self._open and self._open[-1].env == id(env):  # the step that its class inherits
             return original(env, *args, **kwargs)
-        layer = _Layer(id(env), type(env).__name__, hasattr(env, "num_envs"))
+        layer = _Layer(id(env), type(env).__name__, attribute(env, "num_envs") is not None)
         self._open.append(layer)
         begin = perf_counter_ns()
         try:
@@ -125,7 +126,8 @@ class Watch:
             if self._open:
                 self._open[-1].inside += time
         if not self._open:
-            self.result, self.num_envs = result, int(getattr(env, "num_envs", 1))
+            number = attribute(env, "num_envs")
+            self.result, self.num_envs = result, number if isinstance(number, int) else 1
         return result
 
     def made(self, distribution: Any) -> None:

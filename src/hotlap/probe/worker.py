@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from hotlap.core import machine
@@ -110,7 +111,7 @@ class Learner(Recorder):
     def __init__(self, run: Path, script: int, options: ProbeOptions) -> None:
         folder = run / LEARNERS / str(os.getpid())
         folder.mkdir(parents=True, exist_ok=True)
-        super().__init__(folder, options)
+        super().__init__(folder, replace(options, what_if=0.0))  # nobody asks a learner that goes on
         self._run, self._script = run, script
         self._kind, self._world_size = _kind(), 1  # asked for while it trains: at its end it is disconnected
         self._script_cpu = cpu_seconds(script)

@@ -213,7 +213,14 @@ def _seen_by(shown: Learner, learners: Sequence[Learner], script: Observed) -> O
     notes = dict.fromkeys(note for seen in (script, *(learner.seen.observed for learner in learners)) for note in seen.notes)
     seen = shown.seen.observed
     cost = script.event_cost if seen.event_cost is None else seen.event_cost
-    return replace(seen, notes=tuple(notes), event_cost=cost, files_changed=script.files_changed)
+    return replace(
+        seen,
+        notes=tuple(notes),
+        event_cost=cost,
+        files_changed=script.files_changed,
+        effects=script.effects,
+        user_modules=script.user_modules,
+    )
 
 
 def _summary(shown: Learner, learners: Sequence[Learner]) -> Learners:

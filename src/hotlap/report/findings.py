@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from hotlap.core import units
+from hotlap.core.paths import WAIT
+from hotlap.core.stages import UNATTRIBUTED
 from hotlap.record.diagnosis import Diagnosis
 from hotlap.record.finding import Finding, Projection
 from hotlap.record.header import Status
@@ -54,6 +56,8 @@ def summary(diagnosis: Diagnosis) -> str:
     if not findings:
         largest = sorted(diagnosis.stages, key=lambda path: -diagnosis.stages[path].share)[:3]
         where = ", ".join(f"{path} {units.share(diagnosis.stages[path].share)}" for path in largest)
+        if largest and largest[0] in (WAIT, UNATTRIBUTED):
+            return f"No cause of slowness was found, and most of the time is not spent on training here ({where})."
         return f"No cause of slowness was found: the time goes to the work of training itself{f' ({where})' if where else ''}."
     worth = [finding for finding in findings if finding.projected.speedup > 1]
     if not worth:

@@ -93,7 +93,7 @@ def _answer(report: InvestigationReport, confirmed: Sequence[HypothesisRow]) -> 
     if any(h.verdict == PLANNED for h in report.hypotheses):
         return f"The investigation is not finished: continue it with {hotlap('investigate', '--resume', report.identity.run)}"
     if report.hypotheses:
-        return "None of the suspected causes was confirmed: nothing was found that makes this run slow."
+        return "None of the suspected causes was confirmed; the table says which were refuted and which are still open."
     return "No cause of slowness was found: the time goes to the work of training itself."
 
 

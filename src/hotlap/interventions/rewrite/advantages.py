@@ -43,6 +43,11 @@ class _Loop:
     def has_one_more(self, rows: str) -> bool:
         return dict(self.rows)[rows]
 
+    @property
+    def is_over_all_rows(self) -> bool:
+        whole = [self.out, *(name for name, longer in self.rows if not longer)]
+        return self.steps in [f"len({name})" for name in whole]
+
 
 def vectorised_returns(code: Code, line: int) -> Edits:
     """The loop around a line as one call of `returns.gae` or `returns.discounted`; nothing if it computes something else."""
@@ -55,9 +60,26 @@ def vectorised_returns(code: Code, line: int) -> Edits:
         return []
     patch = Patch(code)
     add_import(patch, MODULE)
-    statement = cst.parse_statement(f"{loop.out}[:] = {MODULE}.{call}")
+    steps = "" if loop.is_over_all_rows else loop.steps
+    statement = cst.parse_statement(f"{loop.out}[:{steps}] = {MODULE}.{_over_steps(loop, call)}")
     patch.statement(loop.node, lambda old: statement.with_changes(leading_lines=old.leading_lines))
     return patch.edits()
+
+
+def _over_steps(loop: _Loop, call: str) -> str:
+    """The call over as many rows as the loop makes steps: a buffer may hold more, from an earlier rollout."""
+    if loop.is_over_all_rows:
+        return call
+    rows = dict(loop.rows)
+
+    class Cut(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> ast.AST:
+            name = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+            if name not in rows:
+                return super().visit(node)  # type: ignore[no-any-return]
+            return ast.parse(f"{name}[:{loop.steps}{' + 1' * rows[name]}]", mode="eval").body
+
+    return ast.unparse(Cut().visit(ast.parse(call, mode="eval")))
 
 
 def _read(code: Code, loop: ast.For) -> _Loop | None:

@@ -31,7 +31,9 @@ def ring(code: Code, line: int) -> Edits:
     scopes = [code.class_of(line)] if container.startswith("self.") else [around, code.tree]
     scope = next((scope for scope in scopes if scope is not None and _made(scope, container) is not None), None)
     made = _made(scope, container) if scope is not None else None
-    if scope is None or made is None or not _is_only_used_as_a_ring(scope, container, made):
+    if scope is None or made is None or not _is_only_used_as_a_ring(code.tree, scope, container, made):
+        return []
+    if not _batches_are_only_read(code, container):
         return []
     patch = Patch(code)
     add_import(patch, MODULE)
@@ -93,10 +95,10 @@ def _capacity(made: ast.expr) -> str:
     return ast.unparse(limits[0]) if limits else ""
 
 
-def _is_only_used_as_a_ring(scope: ast.AST, container: str, made: ast.expr) -> bool:
-    """Whether all uses are stores, draws, lengths and reads of rows."""
+def _is_only_used_as_a_ring(tree: ast.AST, scope: ast.AST, container: str, made: ast.expr) -> bool:
+    """Whether all uses are stores, draws, lengths and reads of rows, also of an attribute from outside of its class."""
     fine: set[int] = set()
-    for node in ast.walk(scope):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is made:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             fine |= {id(target) for target in targets}
@@ -108,6 +110,10 @@ def _is_only_used_as_a_ring(scope: ast.AST, container: str, made: ast.expr) -> b
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and not isinstance(node.slice, ast.Slice):
             fine.add(id(node.value))
     uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name | ast.Attribute) and ast.unparse(n) == container]
+    if container.startswith("self."):
+        inside = {id(n) for n in ast.walk(scope)}
+        name = container.removeprefix("self.")
+        uses += [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == name and id(n) not in inside]
     return all(id(use) in fine for use in uses) and _stores_rows(scope, container)
 
 
@@ -127,18 +133,43 @@ def _use_columns(code: Code, patch: Patch, container: str) -> None:
     drawers = _drawers(code, container)
     functions = [node for node in ast.walk(code.tree) if isinstance(node, ast.FunctionDef)]
     for function in (code.tree, *functions):
-        batches = {
-            target.id
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign) and _draws(node.value, container, drawers)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
+        batches = _batches(function, container, drawers)
         inner = [f for f in ast.walk(function) if isinstance(f, ast.FunctionDef) and f is not function]
         nested = {id(n) for f in inner for n in ast.walk(f)}
         parts = [n for n in ast.walk(function) if id(n) not in nested]
         if _replace_batches(parts, batches, container, drawers, patch):
             _replace_stacks(parts, patch)
+
+
+def _batches_are_only_read(code: Code, container: str) -> bool:
+    """Whether what is done with drawn batches can be done with arrays of rows: zip(*batch), loops in brackets, len, one row."""
+    drawers, fine = _drawers(code, container), set[int]()
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Starred):
+            fine.add(id(node.value))
+        elif isinstance(node, ast.comprehension):
+            fine.add(id(node.iter))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "len" and node.args:
+            fine.add(id(node.args[0]))
+        elif isinstance(node, ast.Return) or (isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice)):
+            fine.add(id(node.value))
+    for function in (code.tree, *code.walk(ast.FunctionDef)):
+        batches = _batches(function, container, drawers)
+        loads = [n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in batches]
+        if any(id(load) not in fine for load in loads):
+            return False
+    return True
+
+
+def _batches(function: ast.AST, container: str, drawers: set[str]) -> set[str]:
+    """Names of batches that a function draws."""
+    return {
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and _draws(node.value, container, drawers)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def _draws(value: ast.AST, container: str, drawers: set[str]) -> bool:
@@ -163,7 +194,11 @@ def _drawers(code: Code, container: str) -> set[str]:
         values = [made.get(ast.unparse(value), value) for value in returned]
         if values and all(_draws(value, container, set()) for value in values):
             names.add(function.name)
-    return names
+    receivers: dict[str, set[str]] = {}  # a method of that name may be another's, such as a distribution's
+    for call in _calls(code.tree):
+        if isinstance(call.func, ast.Attribute):
+            receivers.setdefault(call.func.attr, set()).add(ast.unparse(call.func.value))
+    return {name for name in names if len(receivers.get(name, ())) <= 1}
 
 
 def _replace_batches(parts: list[ast.AST], batches: set[str], container: str, drawers: set[str], patch: Patch) -> bool:

@@ -13,18 +13,10 @@ from hotlap.probe import core, delays
 from hotlap.probe.events import Events
 from hotlap.probe.hooks.patching import Around, wrap_family
 from hotlap.probe.kinds import ENDED, EVALUATING, RESETTING, STEPPED
-from hotlap.probe.results import NONE, TUPLES, StepReader
+from hotlap.probe.results import NONE, TUPLES, StepReader, attribute
 
 DEEPEST = 32  # wrappers around wrappers, as in core.c
 Steps = Callable[[Any, Any, Any], int]  # (environment, action, what step returned) -> how many steps that was
-
-
-def attribute(env: Any, name: str) -> Any:
-    """An attribute of the environment itself, or None. Wrappers are not asked to pass it on: some print a warning then."""
-    try:
-        return object.__getattribute__(env, name)
-    except Exception:  # whatever a property raises
-        return None
 
 
 def num_envs(env: Any, action: Any, result: Any) -> int:
