@@ -102,10 +102,10 @@ def _processes(folder: Path) -> set[int]:
     pids = {int(path.stem) for path in reporting if path.stem.isdecimal()}
     if processes := sys.modules.get("multiprocessing.process"):
         pids |= {process.pid for process in list(processes._children) if process.pid}
-    return {pid for pid in pids - {os.getpid()} if not _is_of_ray(pid)}
+    return {pid for pid in pids - {os.getpid()} if not is_of_ray(pid)}
 
 
-def _is_of_ray(pid: int) -> bool:
+def is_of_ray(pid: int) -> bool:
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

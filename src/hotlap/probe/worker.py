@@ -23,7 +23,7 @@ from hotlap.core.sample import Sample
 from hotlap.probe.events import EVENTS
 from hotlap.probe.options import ProbeOptions
 from hotlap.probe.recorder import PROBE, Recorder, install
-from hotlap.probe.stopping import is_wanted, stop_script
+from hotlap.probe.stopping import is_of_ray, is_wanted, stop_script
 from hotlap.probe.usage import Usage, cpu_seconds, threads
 from hotlap.record.files import LEARNERS, TRACED, WORKERS
 from hotlap.record.learner import LearnerKind, LearnerSeen, write_learner
@@ -156,7 +156,7 @@ class Learner(Recorder):
 
 def _kind() -> LearnerKind:
     ray = sys.modules.get("ray")
-    return LearnerKind.RAY if ray and ray.is_initialized() else LearnerKind.PROCESS
+    return LearnerKind.RAY if is_of_ray(os.getpid()) or (ray and ray.is_initialized()) else LearnerKind.PROCESS
 
 
 def _world_size() -> int:
