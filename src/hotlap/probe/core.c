@@ -40,7 +40,7 @@ static int PyModule_AddObjectRef(PyObject *module, const char *name, PyObject *v
 
 typedef struct {
     PyObject_HEAD
-    char active, inside, paused, updated, counting, types_wanted, touched, threaded, watching;
+    char active, inside, paused, updated, counting, types_wanted, touched, threaded, watching, watching_steps;
     unsigned long thread;
     long long due, late, env_steps, syncs;
     PyObject *region;
@@ -128,6 +128,7 @@ static PyMemberDef State_members[] = {
     {"touched", T_BOOL, offsetof(State, touched)},
     {"threaded", T_BOOL, offsetof(State, threaded)},
     {"watching", T_BOOL, offsetof(State, watching)},
+    {"watching_steps", T_BOOL, offsetof(State, watching_steps)},
     {"thread", T_ULONG, offsetof(State, thread)},
     {"due", T_LONGLONG, offsetof(State, due)},
     {"late", T_LONGLONG, offsetof(State, late)},
@@ -310,9 +311,9 @@ static PyObject *step(Hook *h, PyObject *const *args, size_t nargsf, PyObject *k
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
     int only_counted = s->paused && PyUnicode_GET_LENGTH(s->region) == 0;
     if (s->thread != PyThread_get_thread_ident()) return PyObject_Vectorcall(h->slow, args, nargsf, kwnames);
-    if ((s->inside && !only_counted && !s->watching) || !count) return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
+    if ((s->inside && !only_counted && !s->watching_steps) || !count) return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
     int64_t begin = now();
-    if (s->watching || s->types_wanted || kwnames || (s->updated && begin >= s->due) || (!s->paused && begin >= s->late))
+    if (s->watching_steps || s->types_wanted || kwnames || (s->updated && begin >= s->due) || (!s->paused && begin >= s->late))
         return PyObject_Vectorcall(h->slow, args, nargsf, kwnames);
     s->updated = 0;
     if (!only_counted && flush_syncs(s, Py_False)) return NULL;

@@ -43,6 +43,7 @@ class PythonState:
         "types_wanted",
         "updated",
         "watching",
+        "watching_steps",
     )
 
     active: bool
@@ -59,7 +60,8 @@ class PythonState:
     touched: bool  # whether an environment stepped in this window
     types_wanted: bool  # whether hooks should note the types of the data they see, once per window
     updated: bool  # whether something was learned since the last step
-    watching: bool  # whether hooks tell `watch` what they see
+    watching: bool  # whether hooks tell `watch` of forward passes
+    watching_steps: bool  # and of environments' steps
 
     def __init__(self) -> None:
         self.log = array("q")

@@ -140,7 +140,7 @@ class Events(State):
         self._learned = False
         self.touched = False  # whether an environment stepped in this window
         self._traced = False
-        self.watching = False
+        self.watching = self.watching_steps = False
         self._on_window = on_window
         self._on_pause_end: Callable[[Sample], None] = lambda _: None
         self._pause_for = 0.0

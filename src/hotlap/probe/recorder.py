@@ -196,14 +196,15 @@ class Recorder:
         self._gpu = GpuTrace.begin(EVENTS.origin)
         watch_reads(True)
         if self._options.what_if:
-            EVENTS.watch, EVENTS.watching = Watch(), True
+            EVENTS.watch, EVENTS.watching, EVENTS.watching_steps = Watch(), True, True
             watch_distributions(EVENTS, True)
         EVENTS.trace()
 
     def _finish_trace(self, sample: Sample) -> None:
         watch_reads(False)
         if EVENTS.watching:
-            self._watch, EVENTS.watch, EVENTS.watching = EVENTS.watch, Watch(), False
+            self._watch, EVENTS.watch = EVENTS.watch, Watch()
+            EVENTS.watching = EVENTS.watching_steps = False
             watch_distributions(EVENTS, False)
             with suppress(Exception):
                 self._watch.settle(sample, EVENTS.origin)

@@ -47,6 +47,7 @@ CALLS = ("CALL", "PRECALL", "BINARY_MATRIX_MULTIPLY", "INPLACE_MATRIX_MULTIPLY")
 PYTHON_GIVES_WAY = ("RESUME", "JUMP", "POP_JUMP")  # how others begin at which Python handles signals and changes threads
 _PACKAGE = Path(__file__).parents[1]
 _INSTALLED = tuple(os.path.join(sys.prefix, name, "") for name in ("bin", "lib", "lib64"))  # noqa: PTH118 - not all of /usr
+_OTHERS = ("<", sysconfig.get_path("stdlib") + os.sep, *_INSTALLED, str(_PACKAGE) + os.sep)  # how files begin that no user wrote
 _HIDDEN = (str(_PACKAGE / "probe"), str(_PACKAGE / "launch"), "<frozen runpy>")  # frames of hotlap say nothing about the script
 
 
@@ -245,8 +246,7 @@ def _hot_line(
 @lru_cache(maxsize=4096)  # asked for every frame of a stack
 def is_users(file: str) -> bool:
     """Whether this is user code: no installed package, no part of Python, nothing of hotlap's."""
-    others = ("<", sysconfig.get_path("stdlib") + os.sep, *_INSTALLED, str(_PACKAGE) + os.sep)
-    return not file.startswith(others) and "-packages" not in file
+    return not file.startswith(_OTHERS) and "-packages" not in file
 
 
 def _compile_walk() -> Callable[[FrameType, list[Any], list[int]], None]:

@@ -23,6 +23,7 @@ from hotlap.core.sample import Sample
 from hotlap.probe.results import attribute
 from hotlap.record.what_if import EnvLayer
 
+MOST_STEPS = 64  # of the outermost environments: watching their layers costs a quarter of a cheap environment's time
 MOST_INPUTS = 64  # different modules and shapes whose inputs are kept
 MOST_NUMBERS = 50_000_000  # of all inputs that are kept
 LEARNING = stages.UPDATE
@@ -95,6 +96,7 @@ class Watch:
     _when: list[tuple[int, int, Any]] = field(default_factory=list)
     _layers: dict[tuple[str, ...], _Totals] = field(default_factory=dict)  # by the names of the layers around it, and its own
     _open: list[_Layer] = field(default_factory=list)
+    _steps: int = 0
 
     # -- what hooks call --
 
@@ -126,9 +128,14 @@ class Watch:
             if self._open:
                 self._open[-1].inside += time
         if not self._open:
+            self._steps += 1
             number = attribute(env, "num_envs")
             self.result, self.num_envs = result, number if isinstance(number, int) else 1
         return result
+
+    @property
+    def wants_steps(self) -> bool:
+        return self._steps < MOST_STEPS
 
     def made(self, distribution: Any) -> None:
         seen = self.distributions.get(type(distribution))

@@ -88,7 +88,7 @@ def patch_environments(
             if get_ident() != events.thread:
                 return step_elsewhere(env, *args, **kwargs)
             if events.inside and not (events.paused and is_outermost()):
-                if events.watching and events.in_environment(STEP):
+                if events.watching_steps and events.in_environment(STEP):
                     return events.watch.step(env, original, args, kwargs)
                 return original(env, *args, **kwargs)
             if events.paused and not events.resumes():
@@ -106,7 +106,11 @@ def patch_environments(
             events.inside, events.region = True, STEP
             number, ended = 0, NONE
             try:
-                result = events.watch.step(env, original, args, kwargs) if events.watching else original(env, *args, **kwargs)
+                if events.watching_steps:
+                    result = events.watch.step(env, original, args, kwargs)
+                    events.watching_steps = events.watch.wants_steps
+                else:
+                    result = original(env, *args, **kwargs)
                 syncs = events.syncs
                 number, ended = read(env, args[0] if args else None, result)
                 events.syncs = syncs  # reading the result is not the script's doing
