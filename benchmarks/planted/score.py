@@ -4,7 +4,8 @@ The scripts beside this file each have one cause planted, or none; the tables (*
 it. Each script is profiled and diagnosed as a user would do it; then it is compared with its fixed form in interleaved runs,
 which gives the gain that the diagnosis projected. Profiles are kept in --runs; `--again` judges those with the present rules.
 
-The scripts in held_out/ (`--held-out`) were written after the rules, by people who had not seen them, and are scored apart.
+The scripts in held_out/ and blind/ (`--set`) were written after the rules, by people who had not seen them, and are scored
+apart. Those in blind/ are whole projects, a folder each; they are copied away before they run, because they write files.
 """
 
 import argparse
@@ -34,10 +35,11 @@ from hotlap.record.run import load
 from hotlap.target.target import Script, Variant
 
 HERE = Path(__file__).parent
-HELD_OUT = HERE / "held_out"
+SETS = {"planted": HERE, "held_out": HERE / "held_out", "blind": HERE / "blind"}
 RESULTS = HERE.parent / "results"
 ALARM = 1.05  # a projected gain above this on a healthy script is a false positive
 NEAR = 0.15  # a projection this close to the measured gain is right, whatever its interval
+NARROW = 1.7  # ends of a projection's interval, one divided by the other: at most this says something
 console = Console(stderr=True)
 
 
@@ -50,22 +52,27 @@ class Case:
     why: str = ""
     arguments: list[str] = field(default_factory=list)
     fix_arguments: list[str] = field(default_factory=list)
-    edits: list[list[str]] = field(default_factory=list)
+    edits: list[list[str]] = field(default_factory=list)  # [file of the project,] old text, new text
     measured: float = 1.0  # by the author, on the author's day; the score measures again
 
-    @property
-    def script(self) -> Path:
-        return self.folder / f"{self.name}.py"
+    def script(self, place: Path) -> Path:
+        """The script; one that is a project is copied to `place`."""
+        project = self.folder / self.name
+        if not project.is_dir():
+            return project.with_suffix(".py")
+        return shutil.copytree(project, place / self.name) / "train.py"
 
-    def fixed(self, folder: Path) -> Path:
-        text = self.script.read_text()
-        for old, new in self.edits:
+    def fixed(self, place: Path) -> Path:
+        script = self.script(place)
+        if script.parent == self.folder:
+            script = Path(shutil.copy(script, place))
+        for *file, old, new in self.edits:
+            path = script.with_name(file[0]) if file else script
+            text = path.read_text()
             if text.count(old) != 1:
                 raise SystemExit(f"{self.name}: {old!r} must occur once, not {text.count(old)} times")
-            text = text.replace(old, new)
-        path = folder / self.script.name
-        path.write_text(text)
-        return path
+            path.write_text(text.replace(old, new))
+        return script
 
 
 def cases(folder: Path, only: list[str]) -> list[Case]:
@@ -81,7 +88,9 @@ def profile(case: Case, runs: Path, again: bool) -> tuple[list[Finding], float]:
         if folder.exists():
             shutil.rmtree(folder)
         options = ProfileOptions(seconds=8.0, period=0.01, pause=0.0)
-        profile_script(Variant(case.name, Script(str(case.script), False, tuple(case.arguments))), options, folder, quiet=True)
+        with tempfile.TemporaryDirectory() as place:
+            script = Script(str(case.script(Path(place))), False, tuple(case.arguments))
+            profile_script(Variant(case.name, script), options, folder, quiet=True)
     run, began = load(folder), time.perf_counter()
     if run.header.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -95,14 +104,13 @@ def measure(case: Case, budget: float) -> tuple[float, float, float] | None:
     """How many times faster the fixed script is, with its interval; None if there is nothing to fix."""
     if not case.edits and not case.fix_arguments:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         variants = [
-            Variant("planted", Script(str(case.script), arguments=tuple(case.arguments))),
-            Variant("fixed", Script(str(case.fixed(place)), arguments=tuple(case.fix_arguments or case.arguments))),
+            Variant("planted", Script(str(case.script(Path(first))), arguments=tuple(case.arguments))),
+            Variant("fixed", Script(str(case.fixed(Path(second))), arguments=tuple(case.fix_arguments or case.arguments))),
         ]
         plan = Plan(budget, 0.04, control=False, schedule=Schedule(blocks=4, round=budget / 3), clear=0.05)
-        run = compare.run_interleaved(Verb.COMPARE, variants, plan, place / "comparison")
+        run = compare.run_interleaved(Verb.COMPARE, variants, plan, Path(first) / "comparison")
         if run.header.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         report = compare.report_of(run)
@@ -128,13 +136,14 @@ def judge(case: Case, findings: list[Finding], gain: tuple[float, float, float] 
     }
     mine = next((finding for finding in findings if finding.cause in right), None)
     if gain and not mine:
-        row |= {"projection_right": False, "projection_near": False}
+        row |= {"projection_right": False, "projection_near": False, "projection_inside": False}
     elif mine and gain:
         projected, (low, high) = mine.projected.speedup, mine.projected.ci95
         row["projected"] = [projected, low, high]
         near = abs(projected / gain[0] - 1) <= NEAR
         row["projection_right"] = near or (low <= gain[0] <= high)
         row["projection_near"] = near
+        row["projection_inside"] = low <= gain[0] <= high and high / low <= NARROW
     return row
 
 
@@ -153,6 +162,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "projections": len(judged),
         "projections_right": sum(row["projection_right"] for row in judged),
         "projections_near": sum(row["projection_near"] for row in judged),
+        "projections_inside_narrow": sum(row.get("projection_inside", False) for row in judged),
         "median_seconds": sorted(row["seconds"] for row in rows)[len(rows) // 2] if rows else None,
         "confused": [[cause, named, number] for (cause, named), number in wrong.most_common()],
     }
@@ -176,7 +186,8 @@ def show(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
     wide.print(f"named first {t['named_first']} of {t['planted']}, in the top 3 {t['named_in_top_3']} ({t['causes']} causes)")
     wide.print(f"false positives on {t['false_alarms']} of {t['healthy']} healthy scripts")
     right, near = f"projections right {t['projections_right']} of {t['projections']}", t["projections_near"]
-    wide.print(f"{right}, within {NEAR:.0%} of the measured gain {near}")
+    inside = f"inside an interval no wider than {NARROW} {t['projections_inside_narrow']}"
+    wide.print(f"{right}, within {NEAR:.0%} of the measured gain {near}, {inside}")
     for cause, named, number in t["confused"]:
         wide.print(f"  {cause} was called {named}: {number}")
 
@@ -184,14 +195,15 @@ def show(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="scripts or causes")
-    parser.add_argument("--held-out", action="store_true", help="the scripts that the rules were not fixed on")
+    parser.add_argument("--set", choices=tuple(SETS), default="planted", help="which scripts")
     parser.add_argument("--runs", type=Path, default=Path(".hotlap") / "score", help="where profiles are kept")
     parser.add_argument("--again", action="store_true", help="judge the profiles that are there, make only those that are not")
     parser.add_argument("--no-gains", action="store_true", help="do not measure gains; take the last ones measured")
     parser.add_argument("--budget", type=float, default=24.0, help="seconds for measuring a gain")
     args = parser.parse_args()
-    folder = HELD_OUT if args.held_out else HERE
-    results = RESULTS / ("score_held_out.json" if args.held_out else "score.json")
+    folder = SETS[args.set]
+    name = "score" if args.set == "planted" else f"score_{args.set}"
+    results = RESULTS / f"{name}.json"
     last = json.loads(results.read_text())["rows"] if results.exists() else []
     known = {row["script"]: row["measured"] for row in last}
     rows, chosen = [], cases(folder, args.only)
@@ -204,7 +216,7 @@ def main() -> None:
         done = {row["script"] for row in rows}
         others = [row for row in last if row["script"] in known_cases - done]
         every = sorted([*rows, *others], key=lambda row: str(row["script"]))
-        command = "python benchmarks/planted/score.py" + " --held-out" * args.held_out
+        command = "python benchmarks/planted/score.py" + f" --set {args.set}" * (args.set != "planted")
         kept = {"command": command, "machine": machine.describe(), "summary": summary(every), "rows": every}
         results.write_text(json.dumps(kept, indent=1) + "\n")
     show(rows, summary(rows))

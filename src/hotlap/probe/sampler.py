@@ -47,7 +47,8 @@ CALLS = ("CALL", "PRECALL", "BINARY_MATRIX_MULTIPLY", "INPLACE_MATRIX_MULTIPLY")
 PYTHON_GIVES_WAY = ("RESUME", "JUMP", "POP_JUMP")  # how others begin at which Python handles signals and changes threads
 _PACKAGE = Path(__file__).parents[1]
 _INSTALLED = tuple(os.path.join(sys.prefix, name, "") for name in ("bin", "lib", "lib64"))  # noqa: PTH118 - not all of /usr
-_OTHERS = ("<", sysconfig.get_path("stdlib") + os.sep, *_INSTALLED, str(_PACKAGE) + os.sep)  # how files begin that no user wrote
+# How the paths of files begin that no user wrote.
+_OTHERS = ("<", sysconfig.get_path("stdlib") + os.sep, *_INSTALLED, str(_PACKAGE) + os.sep)
 _HIDDEN = (str(_PACKAGE / "probe"), str(_PACKAGE / "launch"), "<frozen runpy>")  # frames of hotlap say nothing about the script
 
 
