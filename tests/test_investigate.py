@@ -14,6 +14,7 @@ import pytest
 from hotlap.interventions.intervention import Intervention, together
 from hotlap.investigate import conduct, plan
 from hotlap.investigate.iterations import shortened
+from hotlap.record.comparison import Work, WorkPair
 from hotlap.record.hypothesis import Hypothesis
 from hotlap.record.investigation import Settings
 from hotlap.target import words
@@ -176,6 +177,24 @@ def test_of_changes_to_one_field_the_fastest_is_accepted(tmp_path):
     investigation._keep_fastest()
     assert [h.accepted for h in investigation.state.hypotheses] == [False, True, False, True, True]
     assert together(investigation.accepted).config == {"num_envs": 128, "turbo": True}  # the last one was tested on top
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "after", "fault"),
+    [
+        (1 / 8, 4.0, 0.5, None),
+        (1 / 8, 4.0, 0.55, None),
+        (1 / 8, 4.0, 4.0, "1 times as many updates per environment step, where 0.12 times were meant"),
+        (1 / 8, 4.0, None, "it made no updates"),
+        (None, 4.0, 0.0, "it made no updates"),
+        (None, 4.0, 1.0, None),  # a larger minibatch
+        (1 / 8, None, None, None),  # nothing was counted in the first place
+    ],
+)
+def test_an_experiment_must_do_what_its_title_says(wanted, before, after, fault):
+    tested = Intervention("8 times fewer updates", changes_learning=True, updates=wanted)
+    work = WorkPair(Work(updates_per_env_step=before), Work(updates_per_env_step=after))
+    assert conduct.fault_of(tested, work) == fault
 
 
 def test_long_iterations_are_shortened_with_the_same_work_per_step():

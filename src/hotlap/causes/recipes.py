@@ -1,6 +1,7 @@
 """The recipe's numbers: minibatch size, updates per step, width of the network. Their fixes can change what is learned."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hotlap.causes import curves
 from hotlap.causes.cause import Cause, Saved, Suspicion
@@ -11,13 +12,14 @@ from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
 from hotlap.core.paths import ACT, BACKWARD, LOSS, OPTIMIZER, TARGET
 from hotlap.interventions import rewrite
-from hotlap.interventions.intervention import Intervention
+from hotlap.interventions.intervention import Edit, Intervention
 from hotlap.interventions.knobs import find
 from hotlap.record.finding import Finding
 from hotlap.record.observed import Net
 from hotlap.record.what_if import Change
 
 GOOD_BATCH = 256  # rows from which calling an operation of a small network costs little beside computing it
+MOST_LOOPS = 3  # that may hold the updates, and are tried
 WIDE = 512  # units from which a layer is called wide
 
 
@@ -104,20 +106,28 @@ def utd(e: Evidence) -> Suspicion | None:
 
 
 def fewer_updates(c: Context, f: Finding) -> list[Intervention]:
+    """By a flag, by the loop around the update, or by a number in the code: the experiment shows which one it was."""
     times = int(f.parameters.get("times", 4))
     title = f"{times} times fewer updates"
     knob = find(c.knobs, r"updates?_per|gradient_steps|utd|replay_ratio|num_updates|train_iters")
     if knob and (knob.default or "").isdecimal():
-        return [turned(knob, max(1, int(knob.default or 1) // times), knob.default or "")]
+        old = int(knob.default or 1)
+        new = max(1, old // times)
+        return [replace(turned(knob, new, str(old)), updates=new / old)]
+    found: dict[tuple[str, tuple[Edit, ...]], Intervention] = {}
     for file, code in c.codes.items():
         for line in _learning_lines(c.evidence, file):
             if edits := rewrite.fewer_rounds(code, line, times):
-                return [edited_file(title, file, edits, changes_learning=True)]
+                where = f"{title} ({file}:{edits[0].first})" if found else title
+                found.setdefault((file, tuple(edits)), edited_file(where, file, edits, changes_learning=True))
     fewer = lambda old: f"max(1, {old} // {times})"  # noqa: E731
     per_call = f.parameters.get("per_call", 0.0)
-    return c.edited_all(
-        title, lambda code: rewrite.number(code, r"gradient_steps|updates_per", per_call, fewer), changes_learning=True
+    numbers = c.edited_all(
+        f"{title} by a number in the code" if found else title,
+        lambda code: rewrite.number(code, r"gradient_steps|updates_per", per_call, fewer),
+        changes_learning=True,
     )
+    return [replace(intervention, updates=1 / times) for intervention in [*found.values(), *numbers][:MOST_LOOPS]]
 
 
 def _learning_lines(e: Evidence, file: str) -> list[int]:

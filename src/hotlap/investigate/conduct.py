@@ -30,7 +30,7 @@ from hotlap.launch import profile as launch_profile
 from hotlap.launch.options import ProfileOptions
 from hotlap.launch.scratch import ScratchKind
 from hotlap.record.blocks import Plan, Schedule
-from hotlap.record.comparison import ComparisonReport
+from hotlap.record.comparison import ComparisonReport, WorkPair
 from hotlap.record.header import Status, Verb
 from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
 from hotlap.record.investigation import Gain, InvestigationState, LearningCheck, LearningVerdict, Settings, Total
@@ -45,6 +45,7 @@ STARTING = (10.0, 0.3)  # seconds at least, and share of the budget, in which a 
 ITERATIONS = 20  # that an experiment has time for at least, if the budget allows
 MOST_PROFILES = 5
 LEAST_LEARNING = 10.0  # seconds for curves, however little is left
+UNLIKE = 1.3  # times as many updates as were meant, or as few: another change than the one that was meant
 LAST = 99  # the number of the profile that shows the end
 ORIGINAL, SAFE, EVERYTHING = "original", "without changes to learning", "all accepted"
 
@@ -362,6 +363,8 @@ def _judged(tested: Hypothesis, report: ComparisonReport, applied: set[str]) -> 
         return replace(tested, verdict=Verdict.INCONCLUSIVE, reason=reason, detail=error)
     low, high = comparison.ci95
     measured = replace(tested, measured=comparison.ratio, ci95=(low, high))
+    if (fault := fault_of(intervention, comparison.work)) is not None:
+        return replace(measured, verdict=Verdict.INCONCLUSIVE, reason=Reason.INVALID, detail=fault)
     if low > 1 and comparison.ratio >= WORTH:
         return replace(measured, verdict=Verdict.CONFIRMED, accepted=not intervention.upper_bound)
     names = intervention.change_names
@@ -370,6 +373,19 @@ def _judged(tested: Hypothesis, report: ComparisonReport, applied: set[str]) -> 
     if high < WORTH:
         return replace(measured, verdict=Verdict.REFUTED)
     return replace(measured, verdict=Verdict.INCONCLUSIVE, reason=Reason.UNCLEAR)
+
+
+def fault_of(intervention: Intervention, work: WorkPair) -> str | None:
+    """What shows that the changed target does not do what the intervention says: its speed then proves nothing."""
+    before, after = work.a.updates_per_env_step, work.b.updates_per_env_step
+    if not before:
+        return None
+    if not after:
+        return "it made no updates"
+    times, wanted = after / before, intervention.updates
+    if wanted is None or wanted / UNLIKE <= times <= wanted * UNLIKE:
+        return None
+    return f"{times:.2g} times as many updates per environment step, where {wanted:.2g} times were meant"
 
 
 def begin(variant: Variant, command: str, settings: Settings, out: Path | None = None) -> Run:

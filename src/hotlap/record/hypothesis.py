@@ -26,6 +26,7 @@ class Reason(Word):
     TOO_FEW_SAMPLES = "too-few-samples"
     UNCLEAR = "unclear"  # the interval holds both a gain and none
     NOT_APPLIED = "not-applied"  # the script never used what was changed
+    INVALID = "invalid"  # the changed target did not do what the intervention says; `detail` says what it did
     OVERLAP = "overlap"  # it edits a line that was changed already
     FAILED = "failed"  # a variant failed; `detail` says how
 

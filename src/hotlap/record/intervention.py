@@ -38,6 +38,7 @@ class Intervention:
     changes_learning: bool = False  # whether what is learned can change
     upper_bound: bool = field(default=False, metadata=was("bound"))  # whether it only shows what a fix could give
     new_files: dict[str, str] = field(default_factory=dict)  # name -> text, beside the script: what its edits import
+    updates: float | None = None  # how many times as many updates per environment step it makes, if that is its point
 
     @property
     def is_patch(self) -> bool:

@@ -20,6 +20,7 @@ REASONS = {
     Reason.TOO_FEW_SAMPLES: "too few samples",
     Reason.UNCLEAR: "the interval includes both a speedup and no effect",
     Reason.NOT_APPLIED: "the script never used what was changed",
+    Reason.INVALID: "it did not do what it should",
     Reason.OVERLAP: "it edits a line that was changed already",
     Reason.FAILED: "it failed",
 }
