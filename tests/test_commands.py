@@ -8,7 +8,7 @@ import pytest
 
 from hotlap.core.errors import UsageError
 from hotlap.record.header import Verb
-from hotlap.record.hypothesis import Hypothesis, Verdict
+from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
 from hotlap.record.intervention import Intervention
 from hotlap.record.investigation import InvestigationState, Settings
 from hotlap.record.machine import Machine
@@ -71,12 +71,36 @@ def test_commands_of_an_investigation_run_as_they_are_printed(project, monkeypat
     assert {(target.name, target.arguments) for target in started} == {("train.py", ("--name", "two words", "--lr", "1"))}
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "answer"),
+    [
+        ([(Verdict.REFUTED, None)], "Every suspected cause was tested and refuted"),
+        (
+            [(Verdict.REFUTED, None), (Verdict.SKIPPED, Reason.BUDGET_SPENT)],
+            "not settled: cause-1 (the budget was spent). More time",
+        ),
+        (
+            [(Verdict.INCONCLUSIVE, Reason.NO_EXPERIMENT)],
+            "not settled: cause-0 (advice only: hotlap knows no experiment for it).",
+        ),
+        ([], "No cause of slowness was found"),
+    ],
+)
+def test_nothing_found_is_said_only_if_all_was_refuted(project, verdicts, answer):
+    run = load(".hotlap/runs/an investigation")
+    tried = [Hypothesis(i, f"cause-{i}", 1, verdict=verdict, reason=reason) for i, (verdict, reason) in enumerate(verdicts)]
+    run.header = replace(run.header, investigation=replace(run.header.investigation, hypotheses=tuple(tried)))
+    [said] = investigation.summary(investigation.report_of(run))
+    assert answer in said
+    assert ("hotlap investigate --resume" in said) == (Reason.BUDGET_SPENT in [reason for _, reason in verdicts])
+
+
 def test_a_profile_begins_with_its_findings_and_says_how_to_go_on(tmp_path):
     run = scenario("python-loop", tmp_path / "r")
-    answer, ranking, *_ = report_of(profile_of(run), run).sections
+    answer, ranking, evidence, *_ = report_of(profile_of(run), run).sections
     assert isinstance(answer, Notes) and answer.kind == "result" and "interpreted Python loops" in answer.lines[0]
     assert ranking.title == "Findings" and ranking.rows[0][1] == "env-python-loop"
-    assert "took 60.0% of the time" in ranking.rows[0][-1]
+    assert evidence.title == "Evidence" and "took 60.0% of the time" in evidence.rows[0][-1]
     (run.path / "stacks.json").write_text("{")
     damaged, stages, *_ = report_of(profile_of(run), run).sections
     assert "stacks.json is damaged" in damaged.lines[0] and stages.title == "Where the time went"

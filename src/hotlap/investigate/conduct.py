@@ -32,7 +32,7 @@ from hotlap.launch.scratch import ScratchKind
 from hotlap.record.blocks import Plan, Schedule
 from hotlap.record.comparison import ComparisonReport, WorkPair
 from hotlap.record.header import Status, Verb
-from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
+from hotlap.record.hypothesis import MORE_TIME, Hypothesis, Reason, Verdict
 from hotlap.record.investigation import Gain, InvestigationState, LearningCheck, LearningVerdict, Settings, Total
 from hotlap.record.run import Run, load
 from hotlap.target.interpreter import machine_of
@@ -429,17 +429,18 @@ def reopen(path: str, rerun: bool = False, budget: float | None = None) -> Run:
     settings = replace(state.settings, dry=False, rerun=state.settings.rerun or rerun)
     if budget:
         settings = replace(settings, budget=budget)
-        state = _with_skipped_planned(state, run.path)
+        state = _with_unsettled_planned(state, run.path)
     run.restart(investigation=replace(state, settings=settings))
     return run
 
 
-def _with_skipped_planned(state: InvestigationState, folder: Path) -> InvestigationState:
-    """What was left out for lack of time is to be done, and the last steps once more if anything was."""
-    if not any(h.reason is Reason.BUDGET_SPENT for h in state.hypotheses):
+def _with_unsettled_planned(state: InvestigationState, folder: Path) -> InvestigationState:
+    """What more time may settle is to be done, and the last steps once more if there is anything."""
+    if not any(h.reason in MORE_TIME for h in state.hypotheses):
         return state
     hypotheses = tuple(
-        replace(h, verdict=None, reason=None) if h.reason is Reason.BUDGET_SPENT else h for h in state.hypotheses
+        replace(h, verdict=None, reason=None, measured=None, ci95=None) if h.reason in MORE_TIME else h
+        for h in state.hypotheses
     )
     shutil.rmtree(folder / f"profile-{LAST}", ignore_errors=True)
     return replace(state, hypotheses=hypotheses, total=None, losses=None, learning=None, after=None)

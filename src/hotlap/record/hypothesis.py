@@ -31,6 +31,9 @@ class Reason(Word):
     FAILED = "failed"  # a variant failed; `detail` says how
 
 
+MORE_TIME = (Reason.BUDGET_SPENT, Reason.TOO_FEW_SAMPLES, Reason.UNCLEAR)  # would settle these
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     id: int

@@ -36,9 +36,8 @@ def above(diagnosis: Diagnosis) -> list[Section]:
     answer = Notes([_answer(diagnosis)], kind="result")
     if not diagnosis.findings:
         return [answer]
-    ranking = _ranking(diagnosis.findings)
-    details = [(*row, finding.evidence[0]) for row, finding in zip(ranking.rows, diagnosis.findings, strict=True)]
-    return [answer, Table(ranking.title, (*ranking.columns, "evidence"), details, f"{ranking.note}; {MORE}", crop=True)]
+    evidence: list[Cells] = [(str(i), finding.evidence[0]) for i, finding in enumerate(diagnosis.findings, 1)]
+    return [answer, _ranking(diagnosis.findings), Table("Evidence", ("", ""), evidence, MORE)]
 
 
 def _answer(diagnosis: Diagnosis) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hotlap.core import units
 from hotlap.record.header import Status
-from hotlap.record.hypothesis import Reason, Verdict
+from hotlap.record.hypothesis import MORE_TIME, Reason, Verdict
 from hotlap.record.investigation import Gain, LearningVerdict
 from hotlap.report.commands import hotlap, on_target
 from hotlap.report.investigated import PLANNED, HypothesisRow, InvestigationReport
@@ -93,9 +93,26 @@ def _answer(report: InvestigationReport, confirmed: Sequence[HypothesisRow]) -> 
         return " ".join(filter(None, parts))
     if any(h.verdict == PLANNED for h in report.hypotheses):
         return f"The investigation is not finished: continue it with {hotlap('investigate', '--resume', report.identity.run)}"
-    if report.hypotheses:
-        return "None of the suspected causes was confirmed; the table says which were refuted and which are still open."
+    if unsettled := _unsettled(report):
+        return f"No suspected cause was confirmed, and these are not settled: {unsettled}"
+    if any(h.verdict is Verdict.REFUTED for h in report.hypotheses):
+        return "Every suspected cause was tested and refuted: the time goes to the work of training itself."
     return "No cause of slowness was found: the time goes to the work of training itself."
+
+
+def _unsettled(report: InvestigationReport) -> str:
+    """What is still suspected, why that is not settled, and what it would take."""
+    unsettled = [h for h in report.hypotheses if h.verdict in (Verdict.INCONCLUSIVE, Verdict.SKIPPED)]
+    if not unsettled:
+        return ""
+    causes: dict[str, str] = {}
+    for h in unsettled:
+        causes.setdefault(h.cause, _reason(h))
+    named = "; ".join(f"{cause} ({reason})" if reason else cause for cause, reason in causes.items())
+    if not any(h.reason in MORE_TIME for h in unsettled):
+        return f"{named}."
+    longer = hotlap("investigate", "--resume", report.identity.run, "--budget", f"{2 * report.budget:.0f}s")
+    return f"{named}. More time may settle them: {longer}"
 
 
 def _interval(gain: Gain) -> str:
@@ -143,8 +160,14 @@ def _experiment(h: HypothesisRow) -> str:
     if h.intervention:
         learning = " (may change learning)" if h.changes_learning else ""
         why = f": {reason}" if h.verdict in (Verdict.INCONCLUSIVE, Verdict.SKIPPED) and (reason := _reason(h)) else ""
-        return ("upper bound: " if h.upper_bound else "") + h.intervention + learning + why
+        return ("upper bound: " if h.upper_bound else "") + h.intervention + learning + why + _far_below(h)
     return _reason(h) or next(iter(h.evidence), "")
+
+
+def _far_below(h: HypothesisRow) -> str:
+    if h.measured is None or h.projected is None or h.measured.ci95[1] >= h.projected.ci95[0]:
+        return ""
+    return "; far less than projected: most of that time goes to something else"
 
 
 def _reason(h: HypothesisRow) -> str:
