@@ -23,7 +23,6 @@ import opcode
 import os
 import signal
 import sys
-import sysconfig
 import threading
 import time
 from collections import defaultdict
@@ -48,7 +47,7 @@ PYTHON_GIVES_WAY = ("RESUME", "JUMP", "POP_JUMP")  # how others begin at which P
 _PACKAGE = Path(__file__).parents[1]
 _INSTALLED = tuple(os.path.join(sys.prefix, name, "") for name in ("bin", "lib", "lib64"))  # noqa: PTH118 - not all of /usr
 # How the paths of files begin that no user wrote.
-_OTHERS = ("<", sysconfig.get_path("stdlib") + os.sep, *_INSTALLED, str(_PACKAGE) + os.sep)
+_OTHERS = ("<", str(Path(os.__file__).parent) + os.sep, *_INSTALLED, str(_PACKAGE) + os.sep)
 _HIDDEN = (str(_PACKAGE / "probe"), str(_PACKAGE / "launch"), "<frozen runpy>")  # frames of hotlap say nothing about the script
 
 
