@@ -1,0 +1,1 @@
+from .fruit import FruitField
