@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from hotlap.interventions.intervention import Intervention, together
-from hotlap.investigate import conduct, plan
+from hotlap.investigate import conduct, judgement, plan
 from hotlap.investigate.iterations import shortened
 from hotlap.record.comparison import Work, WorkPair
 from hotlap.record.hypothesis import Hypothesis
@@ -194,7 +194,7 @@ def test_of_changes_to_one_field_the_fastest_is_accepted(tmp_path):
 def test_an_experiment_must_do_what_its_title_says(wanted, before, after, fault):
     tested = Intervention("8 times fewer updates", changes_learning=True, updates=wanted)
     work = WorkPair(Work(updates_per_env_step=before), Work(updates_per_env_step=after))
-    assert conduct.fault_of(tested, work) == fault
+    assert judgement.fault_of(tested, work) == fault
 
 
 def test_long_iterations_are_shortened_with_the_same_work_per_step():

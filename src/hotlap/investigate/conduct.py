@@ -23,14 +23,14 @@ from hotlap.interventions.intervention import AS_IS, Intervention, together
 from hotlap.interventions.knobs import Knob
 from hotlap.investigate import plan, safety
 from hotlap.investigate.iterations import shortened
-from hotlap.investigate.plan import WORTH
+from hotlap.investigate.judgement import judged
 from hotlap.investigate.project import modules_of
 from hotlap.investigate.sources import Sources
 from hotlap.launch import profile as launch_profile
 from hotlap.launch.options import ProfileOptions
 from hotlap.launch.scratch import ScratchKind
 from hotlap.record.blocks import Plan, Schedule
-from hotlap.record.comparison import ComparisonReport, WorkPair
+from hotlap.record.comparison import ComparisonReport
 from hotlap.record.header import Status, Verb
 from hotlap.record.hypothesis import MORE_TIME, Hypothesis, Reason, Verdict
 from hotlap.record.investigation import Gain, InvestigationState, LearningCheck, LearningVerdict, Settings, Total
@@ -45,7 +45,6 @@ STARTING = (10.0, 0.3)  # seconds at least, and share of the budget, in which a 
 ITERATIONS = 20  # that an experiment has time for at least, if the budget allows
 MOST_PROFILES = 5
 LEAST_LEARNING = 10.0  # seconds for curves, however little is left
-UNLIKE = 1.3  # times as many updates as were meant, or as few: another change than the one that was meant
 LAST = 99  # the number of the profile that shows the end
 ORIGINAL, SAFE, EVERYTHING = "original", "without changes to learning", "all accepted"
 
@@ -275,7 +274,7 @@ class Investigation:
         after = replace(after, environment={**after.environment, APPLIED: str(applied.resolve())})
         report = self._compare([before, after], folder, min(self._at_most(EXPERIMENT), self.left(self._reserve)))
         tested = replace(tested, experiment=str(folder.relative_to(self.run.path)))
-        return _judged(tested, report, {path.name for path in applied.iterdir()})
+        return judged(tested, report, {path.name for path in applied.iterdir()})
 
     def _compare(self, variants: Sequence[Variant], folder: Path, budget: float) -> ComparisonReport:
         if folder.exists():  # cut off in the middle: once more
@@ -351,41 +350,6 @@ class Investigation:
         except (TargetFailed, RecordError) as error:
             check = replace(check, error=str(error))
         self._save(learning=check)
-
-
-def _judged(tested: Hypothesis, report: ComparisonReport, applied: set[str]) -> Hypothesis:
-    """A hypothesis with the verdict that its comparison gives. `applied` are the changes that the script really used."""
-    intervention, comparison = tested.intervention, report.comparisons[0]
-    assert intervention is not None
-    if not comparison.ratio or not comparison.ci95:
-        error = report.identity.error
-        reason = Reason.FAILED if error else Reason.TOO_FEW_SAMPLES
-        return replace(tested, verdict=Verdict.INCONCLUSIVE, reason=reason, detail=error)
-    low, high = comparison.ci95
-    measured = replace(tested, measured=comparison.ratio, ci95=(low, high))
-    if (fault := fault_of(intervention, comparison.work)) is not None:
-        return replace(measured, verdict=Verdict.INCONCLUSIVE, reason=Reason.INVALID, detail=fault)
-    if low > 1 and comparison.ratio >= WORTH:
-        return replace(measured, verdict=Verdict.CONFIRMED, accepted=not intervention.upper_bound)
-    names = intervention.change_names
-    if names and not applied.intersection(names):
-        return replace(measured, verdict=Verdict.INCONCLUSIVE, reason=Reason.NOT_APPLIED)
-    if high < WORTH:
-        return replace(measured, verdict=Verdict.REFUTED)
-    return replace(measured, verdict=Verdict.INCONCLUSIVE, reason=Reason.UNCLEAR)
-
-
-def fault_of(intervention: Intervention, work: WorkPair) -> str | None:
-    """What shows that the changed target does not do what the intervention says: its speed then proves nothing."""
-    before, after = work.a.updates_per_env_step, work.b.updates_per_env_step
-    if not before:
-        return None
-    if not after:
-        return "it made no updates"
-    times, wanted = after / before, intervention.updates
-    if wanted is None or wanted / UNLIKE <= times <= wanted * UNLIKE:
-        return None
-    return f"{times:.2g} times as many updates per environment step, where {wanted:.2g} times were meant"
 
 
 def begin(variant: Variant, command: str, settings: Settings, out: Path | None = None) -> Run:
