@@ -151,6 +151,9 @@ def test_which_results_are_transitions(result, is_transition):
         ((np.ones(4), 1.0, False, True), [0], [1.0]),
         ((np.ones(4, bool), 1.0, False, {}), [], [1.0]),
         ((np.ones(4), 1.0, False, True, {}, np.ones(3)), [0], [1.0]),
+        ((0, False, 0), [], [0.0]),  # reward, over, score: the observation is asked for elsewhere
+        ((-10, True, 3), [0], [-10.0]),
+        ((0.5, True), [0], [0.5]),
     ],
 )
 def test_parts_of_a_transition_are_known_by_their_types(result, ended, rewards):
@@ -158,7 +161,23 @@ def test_parts_of_a_transition_are_known_by_their_types(result, ended, rewards):
     assert list(transition.reader.ended(None, result)) == ended
     assert transition.reader.rewards(None, result) == rewards
     assert transition.steps(None, None, result) == len(rewards)
-    assert transition.reader.observation(result).shape[-1] == 4
+    observation = transition.reader.observation(result)
+    assert observation is None if transition.observation is None else observation.shape[-1] == 4
+
+
+@pytest.mark.parametrize(
+    ("result", "is_transition"),
+    [
+        ((np.ones((2, 4)), np.ones(2), np.array([False, True])), True),
+        ((np.ones(4), 1.0, False, {}), True),
+        ((np.ones((2, 4)), np.ones(2), np.zeros(2)), False),  # a batch of states, actions and rewards
+        ((np.ones((2, 4)), np.ones(2), np.ones(2), np.ones((2, 4)), np.array([False, True])), False),
+        ((3, 1.0, False), False),
+        ((0, False, 0), False),
+    ],
+)
+def test_of_functions_that_are_not_named_like_a_step_less_is_believed(result, is_transition):
+    assert (transition_of(result, named_so=False) is not None) == is_transition
 
 
 def test_what_is_missing_is_noted_once(monkeypatch):

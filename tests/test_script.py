@@ -428,9 +428,52 @@ def test_environment_classes_that_do_not_subclass_gym_env(tmp_path):
     some = OWN.replace("10_000_000", "3")
     doc = json.loads(run(tmp_path, write(tmp_path, some), "--seconds", "1", "--json").stdout)
     assert doc["counts"]["env_steps"] == 21 and doc["counts"]["updates"] == 3  # the first step, which proved it, included
-    blind = OWN.replace("def step(self, moves)", "def go(self, moves)").replace("boards.step", "boards.go")
-    doc = json.loads(run(tmp_path, write(tmp_path, blind), "--seconds", "1", "--json").stdout)
+    named = some.replace("def step(self, moves)", "def drive(self, pumps)").replace("boards.step", "boards.drive")
+    doc = json.loads(run(tmp_path, write(tmp_path, named), "--seconds", "1", "--json").stdout)
+    assert doc["counts"]["env_steps"] == 21  # by what it returns, whatever it is called
+    unseen = OWN.replace("return self.reset(), np.ones(self.n),", "return None, np.ones(self.n),")
+    unseen = unseen.replace("def step(self, moves)", "def drive(self, pumps)").replace("boards.step", "boards.drive")
+    unseen = unseen.replace("obs, reward, done = boards", "_, reward, done = boards")
+    doc = json.loads(run(tmp_path, write(tmp_path, unseen), "--seconds", "1", "--json").stdout)
     assert any("No environment was seen" in warning for warning in doc["warnings"])
+
+
+GAME = """
+import torch, pickle
+class Snake:
+    def reset(self): self.frames = 0
+    def play_step(self, action):
+        self.frames += 1
+        return -0.1, self.frames == 4, 0  # reward, over, score: what is seen is asked for elsewhere
+class Plateau:  # no environment either
+    def step(self, loss): return loss, False
+def step(state, action):  # an environment that is a function
+    return (state[0] + 1, state[1]), torch.ones(3), 1.0, state[0] == 4
+def reset(seed): return (0, seed)
+net = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+snake, plateau, state = Snake(), Plateau(), reset(0)
+snake.reset()
+for _ in range(40):
+    with torch.no_grad(): action = int(net(torch.ones(3)).argmax())
+    if FUNCTION:
+        state, seen, reward, over = step(state, action)
+        if over: state = reset(1)
+    else:
+        reward, over, score = snake.play_step(action)
+        if over: snake.reset()
+    loss = net(torch.ones(3)).sum() * reward
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    plateau.step(loss.item())
+"""
+
+
+@pytest.mark.parametrize(("function", "episodes"), [("True", 8), ("False", 10)])
+def test_games_that_return_no_observation_and_environments_that_are_functions(tmp_path, function, episodes):
+    doc = json.loads(run(tmp_path, write(tmp_path, GAME.replace("FUNCTION", function)), "--seconds", "1", "--json").stdout)
+    counts = doc["counts"]
+    assert (counts["env_steps"], counts["updates"], counts["episodes"]) == (40, 40, episodes)
+    assert {"collect/act", "collect/env_step", "collect/env_reset", "update/loss"} <= doc["stages"].keys()
 
 
 def test_exports_and_a_profile_from_within(tmp_path):

@@ -11,7 +11,7 @@ from hotlap.record.files import SOURCES
 from hotlap.record.run import Run
 from hotlap.record.stacks import Frame, read_stacks
 
-_STEPPING = (*STEP_METHODS, "reset", "step_wait", "_step", "_reset", "step_async", "step_and_maybe_reset")
+_STEPPING = frozenset((*STEP_METHODS, "reset", "step_wait", "_step", "_reset", "step_async", "step_and_maybe_reset"))
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class StackSample:
     seconds: float
     native: float = 0.0  # seconds of these in native code
     waited: float = 0.0  # seconds of these in one long native call, or asleep
+    stepping: frozenset[str] = _STEPPING  # what functions are called that step and reset environments
 
     @property
     def user_frame(self) -> Frame | None:
@@ -37,7 +38,7 @@ class StackSample:
     def below_step(self) -> tuple[Frame, ...]:
         """The frames of environments: from the first `step` or `reset` on."""
         for place, frame in enumerate(self.frames):
-            if frame.name in _STEPPING:
+            if frame.name in self.stepping:
                 return self.frames[place:]
         return ()
 
@@ -46,7 +47,8 @@ def read_stack_samples(run: Run) -> tuple[StackSample, ...]:
     """All stacks that were sampled; none where no sampler ran."""
     sampled = read_stacks(run.path)
     stacks = sampled.stacks if sampled else ()
-    return tuple(StackSample(s.stage, s.frames, s.seconds, s.native, s.waited) for s in stacks)
+    stepping = _STEPPING.union(run.header.observed.step_names)
+    return tuple(StackSample(s.stage, s.frames, s.seconds, s.native, s.waited, stepping) for s in stacks)
 
 
 def read_codes(run: Run) -> dict[str, Code]:

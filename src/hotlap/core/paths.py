@@ -13,4 +13,4 @@ OPTIMIZER = f"{stages.UPDATE}/{stages.OPTIMIZER}"
 TARGET = f"{stages.UPDATE}/{stages.TARGET}"
 ENVIRONMENT = (STEP, RESET, WAIT)
 
-STEP_METHODS = ("step", "advance", "tick", "transition")  # of classes that may be environments
+STEP_METHODS = ("step", "advance", "tick", "transition")  # of environments, by what they are usually called

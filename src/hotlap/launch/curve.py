@@ -129,7 +129,12 @@ def run_script(script: Script, probe: CurveProbe) -> tuple[int, str | None]:
     from hotlap.launch.execute import execute
 
     Finder(EVENTS, _patches(probe)).install()
-    plain.watch(lambda first: wrap_family(first.cls, {first.method: probe.around_step(first.transition.reader)}))
+
+    def on_first_step(first: plain.FirstStep) -> None:
+        if first.cls is not None:
+            wrap_family(first.cls, {first.name: probe.around_step(first.transition.reader)})
+
+    plain.watch(on_first_step)
     see_workers()
     with intervened():
         code, error = execute(script)

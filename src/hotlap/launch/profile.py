@@ -89,7 +89,8 @@ def profile_script(
         run = load(run.path)
         late = "The script did not stop when its time was up, so hotlap ended it: lines and networks are missing here."
         files = changes.files_changed(before, folders)
-        run.finish(Status.DONE, observed=Observed(notes=(late,), files_changed=files, effects=effects.take(run.path)))
+        seen = Observed(notes=(late,), files_changed=files, effects=effects.take(run.path))
+        run.finish(Status.DONE, **with_learners(run.path, seen))
         return run, 0
     except TargetFailed as failure:
         run.finish(Status.FAILED, error=str(failure))

@@ -138,6 +138,7 @@ class Recorder:
             description=self._description,
             learner_thread="" if self._thread is threading.main_thread() else self._thread.name,
             what_if=self._what_if,
+            step_names=plain.step_names(),
         )
         if self.sampler is None:
             return seen

@@ -99,10 +99,20 @@ def end_the_rest(folder: Path, grace: float = GRACE) -> None:
 def _processes(folder: Path) -> set[int]:
     """Processes of the script's that are alive: those that report to this run, and those of multiprocessing."""
     reporting = [*(folder / WORKERS).glob("*.jsonl"), *(folder / LEARNERS).glob("*")]
-    pids = {int(path.stem) for path in reporting if path.stem.isdecimal()}
+    pids = {int(path.stem) for path in reporting if path.stem.isdecimal() and _began_before(int(path.stem), path)}
     if processes := sys.modules.get("multiprocessing.process"):
         pids |= {process.pid for process in list(processes._children) if process.pid}
     return {pid for pid in pids - {os.getpid()} if not is_of_ray(pid)}
+
+
+def _began_before(pid: int, written: Path) -> bool:
+    """Whether a process began before a file was written last: if not, another one has got the number of its writer."""
+    with suppress(OSError, ValueError, IndexError, StopIteration):
+        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        boot = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime"))
+        began = int(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
+        return began <= written.stat().st_mtime + 1.0  # `btime` has whole seconds
+    return False
 
 
 def is_of_ray(pid: int) -> bool:

@@ -15,9 +15,9 @@ segments, and the next anchor says what they were:
 
 Where no environment was seen to step, time after an optimizer step and passes without gradients before `backward` stay
 unattributed: they may collect. A bootstrap is a forward pass without gradients on as many rows as acting has, after an
-environment step: the value of the last state, followed by the computation of returns. Without any forward pass before
-`backward`, the graph of acting is learned from, and the time before it is `update/loss`. What is counted (synchronising
-calls, copies) is pending with the time it happened in, and goes to the same stage.
+environment step and before any pass with gradients: the value of the last state, followed by the computation of returns.
+Without any forward pass before `backward`, the graph of acting is learned from, and the time before it is `update/loss`. What
+is counted (synchronising calls, copies) is pending with the time it happened in, and goes to the same stage.
 
 After an environment step and after an optimizer step, the lines that run know more than the events around them (`lines.py`):
 where these name a stage, time is charged to that. From Python 3.12 on a LINE event says when such a line begins. Before, the
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import takewhile
 
 from hotlap.core import stages
 from hotlap.core.counts import (
@@ -294,7 +295,8 @@ class Timeline:
 
     def _settle_before_backward(self) -> None:
         forward = [pending for pending in self._pending if pending.kind in (PASS, GRADIENT_PASS)]
-        bootstraps = [p for p in forward if p.kind == PASS and p.rows == self._act_rows]
+        before_loss = takewhile(lambda p: p.kind == PASS, forward)  # passes without gradients after one with them are targets
+        bootstraps = [p for p in before_loss if p.rows == self._act_rows]
         after_env = bool(self._pending) and self._pending[0].kind == AFTER_ENV
         for pending in self._pending:
             path = BEFORE_BACKWARD[pending.kind] if forward else LOSS

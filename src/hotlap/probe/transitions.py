@@ -1,7 +1,8 @@
 """Whether the step of a user's own class returned a transition, and which of its parts say what.
 
 Most return observation, reward and done in this order. In any other order the parts are known by their types: what says yes or
-no ends the episode, the number beside it is the reward, and an array is what was observed.
+no ends the episode, the number beside it is the reward, and an array is what was observed. Some return no observation:
+`reward, over, score = game.play_step(action)`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from hotlap.probe.results import TUPLES, StepReader
 
-_REPORTED = (3, 4, 5, 6)  # observation, reward, done; and perhaps truncated, or more
+_REPORTED = (2, 3, 4, 5, 6)  # observation, reward, done, and perhaps truncated, or more; or reward and done alone
 
 
 class _Numbers(NamedTuple):
@@ -29,7 +30,7 @@ class _Numbers(NamedTuple):
 class Transition:
     """The places of its parts in a tuple."""
 
-    observation: int
+    observation: int | None  # None: it is asked for elsewhere
     reward: int
     over: tuple[int, ...]  # an episode has ended if one of these says so
     length: int
@@ -51,7 +52,8 @@ class Transition:
         if not isinstance(result, tuple) or len(result) != self.length:
             return None
         flags = [result[place] for place in self.over[:2]]
-        return (result[self.observation], result[self.reward], *flags, *([{}] if len(flags) == 2 else []))
+        observation = None if self.observation is None else result[self.observation]
+        return (observation, result[self.reward], *flags, *([{}] if len(flags) == 2 else []))
 
     def _ended(self, env: Any, result: Any) -> Iterable[int]:
         return TUPLES.ended(env, self._usual(result))
@@ -63,20 +65,28 @@ class Transition:
         return TUPLES.observation(self._usual(result))
 
 
-def transition_of(result: Any) -> Transition | None:
+def transition_of(result: Any, named_so: bool = True) -> Transition | None:
+    """What a function returned that is named like a step; of any other, only the usual order and plain flags are believed."""
     if not isinstance(result, tuple) or len(result) not in _REPORTED:
         return None
     parts = [_numbers(part) for part in result]
-    return _in_usual_order(parts) or _by_types(parts, result)
+    usual = _in_usual_order(parts) if len(parts) > 2 else None
+    if named_so:
+        return usual or _by_types(parts, result)
+    done = parts[2] if usual is not None else None
+    is_sure = done is not None and done.are_flags and bool(getattr(result[0], "shape", None))
+    return usual if is_sure else None
 
 
 def _in_usual_order(parts: list[_Numbers | None]) -> Transition | None:
     first, rewards, dones, *others = parts
-    if rewards is None or dones is None or dones.shape not in (rewards.shape, ()):
+    if rewards is None or rewards.are_flags or dones is None or dones.shape not in (rewards.shape, ()):
         return None
     if first is not None and first.are_flags and first.shape == dones.shape:  # done comes first
         return None
     if not all(done in (0, 1) for done in dones.values):
+        return None
+    if not dones.are_flags and any(part is not None and part.are_flags for part in others):  # a state was put before the rest
         return None
     truncated = others[0] if others else None
     cut = truncated is not None and truncated.are_flags and truncated.shape == dones.shape
@@ -91,7 +101,9 @@ def _by_types(parts: list[_Numbers | None], result: tuple[Any, ...]) -> Transiti
     reward = next((place for place in fitting if place not in over), None)
     flags = [place for place, part in known.items() if part.are_flags]  # a mask of actions is no observation
     seen = [place for place, part in enumerate(result) if place not in (*fitting, *flags) and getattr(part, "shape", None)]
-    return Transition(seen[0], reward, over, len(parts)) if reward is not None and seen else None
+    if reward is None or not (seen or (shape == () and len(over) == 1 and len(fitting) == len(parts))):
+        return None
+    return Transition(seen[0] if seen else None, reward, over, len(parts))
 
 
 def _numbers(value: Any) -> _Numbers | None:

@@ -116,6 +116,7 @@ class Observed:
     files_changed: tuple[str, ...] = ()  # existing files that the run overwrote or appended to
     effects: tuple[Effect, ...] = ()  # what it did outside of its own files, and calls that turned out to be harmless
     user_modules: tuple[str, ...] = ()  # files of user code that were imported when the script ended
+    step_names: tuple[str, ...] = ()  # functions and methods of user code that were found to step an environment
 
 
 @dataclass(frozen=True)

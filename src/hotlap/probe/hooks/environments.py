@@ -44,6 +44,14 @@ def patch_environments(
     `steps` says how many steps one call makes; `also` names methods that step too; `abstract` are classes to inherit from;
     `reader` reads what a step returns.
     """
+    around_step = stepping(events, steps, reader)
+    # A vector environment may be stepped in two halves.
+    methods: dict[str, Around] = {"step": around_step, "reset": resetting(events), "step_async": _beginning(events)}
+    wrap_family(base, methods | dict.fromkeys(also, around_step), abstract)
+
+
+def stepping(events: Events, steps: Steps = num_envs, reader: StepReader = TUPLES) -> Around:
+    """Around a method that steps an environment."""
 
     def read(env: Any, action: Any, result: Any) -> tuple[int, Iterable[int]]:
         """How many steps that was, and which episodes ended. Strange objects must never be the script's trouble."""
@@ -122,6 +130,12 @@ def patch_environments(
 
         return core.step(events, original, call, read, STEPPED, steps is num_envs and reader is TUPLES, False)
 
+    return around_step
+
+
+def resetting(events: Events) -> Around:
+    """Around a method that begins an episode."""
+
     def around_reset(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
             if events.inside:
@@ -142,6 +156,12 @@ def patch_environments(
 
         return call
 
+    return around_reset
+
+
+def _beginning(events: Events) -> Around:
+    """Around a method that begins a step, which another one ends."""
+
     def around_begun(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
             if events.inside or not (begin := events.environment(STEP)):
@@ -153,9 +173,7 @@ def patch_environments(
 
         return call
 
-    # A vector environment may be stepped in two halves.
-    methods: dict[str, Around] = {"step": around_step, "reset": around_reset, "step_async": around_begun}
-    wrap_family(base, methods | dict.fromkeys(also, around_step), abstract)
+    return around_begun
 
 
 def is_evaluation() -> bool:

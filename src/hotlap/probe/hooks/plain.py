@@ -1,37 +1,43 @@
-"""Environment classes that do not subclass `gym.Env`: user code with a `step` that returns observation, reward and done.
+"""Environments that do not subclass `gym.Env`: user code with a `step` that returns a reward and whether the episode is over.
 
-When an optimizer is made, training is about to begin: every class of the user's modules with a method of such a name and an
-action is on trial. What its first call returns decides: an agent or a scheduler returns no transition, and is left alone. An
-environment's first step counts like any other, although it was known to be one only afterwards.
+When an optimizer is made, training is about to begin: every method of the user's classes, and every function that is named
+like a step, is on trial if it takes an action. What its first call returns decides: an agent or a scheduler returns no
+transition, and is left alone. An environment's first step counts like any other, although it was known to be one only
+afterwards.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import get_ident
+from types import FunctionType, ModuleType
 from typing import Any
 
-from hotlap.core.paths import STEP_METHODS
 from hotlap.probe.events import EVENTS, Events
-from hotlap.probe.hooks.environments import patch_environments
+from hotlap.probe.hooks.environments import patch_environments, resetting, stepping
 from hotlap.probe.hooks.patching import Finder, wrap
 from hotlap.probe.kinds import ENDED, STEPPED
 from hotlap.probe.sampler import is_users
 from hotlap.probe.transitions import Transition, transition_of
 
+_MAY_STEP = re.compile(r"(^|_)(step|advance|tick|transition|move|play|turn|simulate)", re.IGNORECASE)
+_MAY_RESET = re.compile(r"(^|_)reset(_|$)", re.IGNORECASE)
+_LEARNS = re.compile(r"train|learn|updat|optim|fit|eval|grad|loss", re.IGNORECASE)
 _STEPS_OF_OTHERS = ("closure", "epoch", "metrics")  # what optimizers and schedulers are given
 
 
 @dataclass(frozen=True)
 class FirstStep:
-    """The step that proved a class to be an environment."""
+    """The step that proved a method of a class, or a function, to step an environment."""
 
-    cls: type
-    method: str
+    cls: type | None  # None of a function
+    name: str
     transition: Transition
     env: Any
     result: Any
@@ -39,15 +45,25 @@ class FirstStep:
     counted: int  # steps that other environments counted meanwhile, which it may be made of
 
 
-OnClass = Callable[[FirstStep], None]
-_listeners: list[OnClass] = []
+class FunctionEnvironment:
+    """Stands for the environment whose step is a function: its state is handed in and out."""
+
+
+OnFirstStep = Callable[[FirstStep], None]
+_listeners: list[OnFirstStep] = []
 _users: dict[str, bool] = {}  # whether a module is user code
-_tried: set[type] = set()
+_tried: set[Any] = set()
+_names: set[str] = set()
 
 
-def watch(on_class: OnClass) -> None:
-    """From now on, tell of each class of environments once it has made its first step."""
-    _listeners.append(on_class)
+def step_names() -> tuple[str, ...]:
+    """What the functions and methods are called that were found to step."""
+    return tuple(sorted(_names))
+
+
+def watch(on_first_step: OnFirstStep) -> None:
+    """From now on, tell of each class and each function that steps environments, once it has made its first step."""
+    _listeners.append(on_first_step)
     if len(_listeners) > 1:
         return
 
@@ -65,14 +81,16 @@ def watch(on_class: OnClass) -> None:
 
 
 def hook(events: Events) -> None:
-    """See the steps of such classes."""
+    """See the steps of such environments."""
 
-    def on_class(first: FirstStep) -> None:
+    def on_first_step(first: FirstStep) -> None:
         transition = first.transition
-        patch_environments(first.cls, events, transition.steps, also=(first.method,), reader=transition.reader)
+        _names.add(first.name)
+        if first.cls is not None:
+            patch_environments(first.cls, events, transition.steps, also=(first.name,), reader=transition.reader)
         _count(first, events)
 
-    watch(on_class)
+    watch(on_first_step)
 
 
 def _count(first: FirstStep, events: Events) -> None:
@@ -90,45 +108,104 @@ def _count(first: FirstStep, events: Events) -> None:
 
 
 def _scan() -> None:
-    """Put the classes of the user's modules on trial that are new."""
+    """Put what may step in the user's modules on trial, if it is new."""
     for name, module in list(sys.modules.items()):
         with suppress(Exception):  # strange modules and classes must never be the script's trouble
             if name not in _users:
                 file = getattr(module, "__file__", None) or "<"
-                _users[name] = name == "__main__" or (
-                    is_users(file) and not name.startswith("hotlap.")
-                )  # a notebook has no file
-            for cls in [*vars(module).values()] if _users[name] else ():
-                if isinstance(cls, type) and cls.__module__ == name and cls not in _tried:
-                    _tried.add(cls)
-                    for method in STEP_METHODS:
-                        if method in cls.__dict__:
-                            _try(cls, method)
+                # A notebook has no file.
+                _users[name] = name == "__main__" or (is_users(file) and not name.startswith("hotlap."))
+            for value in [*vars(module).values()] if _users[name] else ():
+                if getattr(value, "__module__", None) != name or not isinstance(value, (type, FunctionType)) or value in _tried:
+                    continue
+                _tried.add(value)
+                if isinstance(value, type):
+                    for method in [method for method in vars(value) if not method.startswith("__")]:
+                        _try_method(value, method)
+                elif _may_step(value.__name__) and value.__code__.co_argcount >= 2:
+                    _try_function(value)
 
 
-def _try(cls: Any, name: str) -> None:
+def _may_step(name: str) -> bool:
+    return bool(_MAY_STEP.search(name)) and not _LEARNS.search(name)
+
+
+def _try_method(cls: Any, name: str) -> None:
     """Decide whether a class is an environment by the first call of its method of this name."""
     step = cls.__dict__[name]
-    code = getattr(step, "__code__", None)
-    if code is None or hasattr(step, "__hotlap__") or code.co_argcount < 2:
+    if not isinstance(step, FunctionType) or hasattr(step, "__hotlap__") or step.__code__.co_argcount < 2:
         return
-    if code.co_varnames[1] in _STEPS_OF_OTHERS or any(base.__module__.startswith("torch.") for base in cls.__mro__):
+    if _LEARNS.search(name) or inspect.isgeneratorfunction(step) or inspect.iscoroutinefunction(step):
         return
+    if step.__code__.co_varnames[1] in _STEPS_OF_OTHERS or any(base.__module__.startswith("torch.") for base in cls.__mro__):
+        return
+    if not _may_step(name) and hasattr(getattr(cls, "step", None), "__hotlap__"):
+        return  # a part of an environment that is known
+
+    def put_back() -> None:
+        if cls.__dict__.get(name) is on_trial:
+            setattr(cls, name, step)
+
+    on_trial = _on_trial(step, cls, put_back)
+    setattr(cls, name, on_trial)
+
+
+def _try_function(step: FunctionType) -> None:
+    """The same for a function, under whatever names the user's modules know it."""
+    env = FunctionEnvironment()
+
+    def put_back() -> None:
+        _replace(on_trial, step)
+
+    def prove(first: FirstStep) -> None:
+        as_method = stepping(EVENTS, first.transition.steps, first.transition.reader)(lambda _, *a, **k: step(*a, **k))
+        _replace(step, functools.wraps(step)(functools.partial(as_method, env)))
+        for name, value in list(vars(sys.modules[step.__module__]).items()):
+            if isinstance(value, FunctionType) and value.__module__ == step.__module__ and _MAY_RESET.search(name):
+                begin = resetting(EVENTS)(lambda _, *a, __reset=value, **k: __reset(*a, **k))
+                _replace(value, functools.wraps(value)(functools.partial(begin, env)))
+
+    on_trial = _on_trial(step, None, put_back, env, prove)
+    _tried.add(on_trial)
+    _replace(step, on_trial)
+
+
+def _on_trial(
+    step: Any, cls: type | None, put_back: Callable[[], None], env: Any = None, prove: OnFirstStep = lambda _: None
+) -> Callable[..., Any]:
     judged = False
 
     @functools.wraps(step)
-    def on_trial(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def on_trial(*args: Any, **kwargs: Any) -> Any:
         nonlocal judged
         began, before = EVENTS.now(), EVENTS.env_steps
-        result = step(self, *args, **kwargs)
+        result = step(*args, **kwargs)
         if not judged:
             judged = True
-            if cls.__dict__.get(name) is on_trial:
-                setattr(cls, name, step)
-                if transition := transition_of(result):
-                    first = FirstStep(cls, name, transition, self, result, began, EVENTS.env_steps - before)
-                    for on_class in _listeners:
-                        on_class(first)
+            put_back()
+            transition = transition_of(result, _may_step(step.__name__))
+            if transition is not None and not _is_something_else(transition, args, EVENTS.env_steps - before):
+                stepped = args[0] if cls is not None else env
+                first = FirstStep(cls, step.__name__, transition, stepped, result, began, EVENTS.env_steps - before)
+                prove(first)
+                for on_first_step in _listeners:
+                    on_first_step(first)
         return result
 
-    setattr(cls, name, on_trial)
+    return on_trial
+
+
+def _is_something_else(transition: Transition, args: tuple[Any, ...], steps: int) -> bool:
+    """Without an observation: a whole episode that was played, or somebody who watches a number and says when to stop."""
+    return transition.observation is None and (
+        steps > 0 or (transition.length == 2 and any(isinstance(given, float) for given in args[1:]))
+    )
+
+
+def _replace(old: Any, new: Any) -> None:
+    """Wherever the user's modules have it under a name of their own."""
+    for name, module in list(sys.modules.items()):
+        if _users.get(name) and isinstance(module, ModuleType):
+            for key, value in list(vars(module).items()):
+                if value is old:
+                    setattr(module, key, new)

@@ -1,0 +1,26 @@
+"""Which processes hotlap may end when a script is stopped."""
+
+import os
+import subprocess
+
+import pytest
+
+from hotlap.probe import stopping
+from hotlap.record.files import LEARNERS, WORKERS
+
+
+@pytest.fixture
+def process():
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("folder", [WORKERS, LEARNERS])
+def test_a_number_that_another_process_has_got_is_left_alone(tmp_path, process, folder):
+    written = tmp_path / folder / (f"{process.pid}.jsonl" if folder == WORKERS else f"{process.pid}")
+    written.parent.mkdir(parents=True)
+    written.touch()
+    assert stopping._processes(tmp_path) == {process.pid}
+    os.utime(written, (1e9, 1e9))  # by a process that ended long before this one began
+    assert stopping._processes(tmp_path) == set()
