@@ -69,6 +69,23 @@ def test_a_change_is_found_at_its_stage():
     assert rows["time per update"].ratio == pytest.approx(comparison.ratio, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("stage", "every", "low", "high"), [("evaluate", 6, 1.1, 2.1), ("evaluate", 1, 1.45, 1.55), ("log", 3, 1.2, 1.9)]
+)
+def test_rare_and_long_work_counts(stage, every, low, high):
+    """Half a step's time goes to evaluations. A median of blocks does not see them if one block in six holds them all."""
+    number = iter(range(1_000))
+
+    def make(variant, noise):
+        made = block(1e-3 * noise[0], 1e-3 * noise[1])
+        long = 0.1 * every if variant == "A" and next(number) % every == every // 2 else 0.0
+        return replace(made, wall=made.wall + long, stages=made.stages | {stage: long})
+
+    comparison = compare_blocks(lines_of(make), "A", "B", "env_steps", 0.02)
+    assert comparison.verdict == Verdict.FASTER and comparison.ratio == pytest.approx(1.5, rel=0.02)
+    assert low < comparison.ci95[0] < 1.51 and 1.49 < comparison.ci95[1] < high
+
+
 def test_no_difference_and_too_few():
     lines = lines_of(lambda variant, noise: block(1e-3 * noise[0], 1e-3 * noise[1]))
     comparison = compare_blocks(lines, "A", "B", "env_steps", 0.02)

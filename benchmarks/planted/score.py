@@ -67,7 +67,7 @@ class Case:
         if script.parent == self.folder:
             script = Path(shutil.copy(script, place))
         for *file, old, new in self.edits:
-            path = script.with_name(file[0]) if file else script
+            path = script.parent / file[0] if file else script
             text = path.read_text()
             if text.count(old) != 1:
                 raise SystemExit(f"{self.name}: {old!r} must occur once, not {text.count(old)} times")

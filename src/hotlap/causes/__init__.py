@@ -8,6 +8,7 @@ To add a cause, write its entry in the file of its family, and add it to that fi
 the entry point group `hotlap.causes`: each entry point gives a `Cause`, or a tuple of them.
 """
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -74,6 +75,7 @@ FAMILIES = (
 )
 SHOWN = 1.05  # times faster: below this a finding is not shown
 WORTH_IT = 1.15  # times faster: from here a free fix comes before changes of the recipe
+DWARFED = 6.0  # times as much to gain, as logarithms, from a change of the recipe: then it comes before the free fix
 BUILT_IN: Mapping[str, Cause] = {cause.id: cause for family in FAMILIES for cause in family.CAUSES}
 
 
@@ -148,7 +150,8 @@ def _find(evidence: Evidence) -> tuple[list[Finding], list[str]]:
         suspicions[floor.HOT_SPOT.id], merged[floor.HOT_SPOT.id] = spot, ()
     named = {id: replace(known.causes[id].finding(suspicions[id]), merged=merged[id]) for id in merged}
     shown = [finding for id, finding in named.items() if _is_shown(finding, suspicions[id])]
-    return sorted(shown, key=_rank), problems
+    recipe = max((math.log(finding.projected.speedup) for finding in shown if finding.changes_learning), default=0.0)
+    return sorted(shown, key=lambda finding: _rank(finding, recipe)), problems
 
 
 def _is_shown(finding: Finding, suspicion: Suspicion) -> bool:
@@ -156,15 +159,18 @@ def _is_shown(finding: Finding, suspicion: Suspicion) -> bool:
     return suspicion.saved == NOTHING or finding.projected.speedup >= SHOWN
 
 
-def _rank(finding: Finding) -> tuple[int, float]:
-    """Fixes that compute the same and are worth it, changes of the recipe, small free fixes, facts; each by its gain."""
+def _rank(finding: Finding, recipe: float) -> tuple[int, float]:
+    """Fixes that compute the same and are worth it, changes of the recipe, small free fixes, facts; each by its gain.
+
+    `recipe` is the logarithm of what the best change of the recipe gains: a free fix that is small beside it is a small one.
+    """
     gain = finding.projected.speedup
     if gain <= 1:
         place = 3
     elif finding.changes_learning:
         place = 1
     else:
-        place = 0 if gain >= WORTH_IT else 2
+        place = 0 if gain >= WORTH_IT and recipe <= DWARFED * math.log(gain) else 2
     return place, -gain
 
 

@@ -1,5 +1,8 @@
 """How actions are chosen."""
 
+import ast
+import re
+
 from hotlap.causes import curves
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.curves import SAME, Factor
@@ -16,6 +19,7 @@ from hotlap.record.stacks import Frame
 from hotlap.record.what_if import NO_GRADIENTS, UNCHECKED, Change
 
 MANY = 32  # environments from which a call of a small network is well used
+_AGENTS = re.compile(r"\.items\(\)|agent|player|\bobs|\benvs?\b|names?\b")
 SMALL = 1_000_000  # parameters below which a network may be too small for a GPU
 
 
@@ -49,28 +53,41 @@ TINY_POLICY = Cause(
 
 
 def batch1(e: Evidence) -> Suspicion | None:
-    """Several environments, and one call of the network, on one row, for each step of each."""
+    """Several environments, or agents in one, and one call of the network, on one row, for each step of each."""
     share = e.exclusive_share(ACT)
     calls, batch = e.counters.act_calls_per_env_step or 0.0, e.counters.act_batch or 0.0
     if round(batch) in {net.inputs for net in e.nets}:
         batch = 1.0  # one row, without an axis for rows
-    if e.num_envs < 2 or calls < 0.7 or batch > 1.5 or share < 0.08:
+    agents = round(calls) if e.num_envs < 2 and calls >= 3 and _acts_for_each(e) else 1
+    number = max(e.num_envs, agents)
+    if number < 2 or calls < 0.7 or batch > 1.5 or share < 0.08:
         return None
-    part = 1 - 1 / e.num_envs
+    part = 1 - 1 / number
     saved = Saved(share * part * 0.92, share * part * 0.6, share * part)
-    if together := e.curves.times(Change.ACTING_ROWS, e.num_envs):
-        saved = curves.saved(e.changed(together.mixed(e.curves.part(Change.ACTING_ROWS), SAME).over(e.num_envs), ACT))
+    if together := e.curves.times(Change.ACTING_ROWS, number):
+        saved = curves.saved(e.changed(together.mixed(e.curves.part(Change.ACTING_ROWS), SAME).over(number), ACT))
+    of_what = "agents" if agents > 1 else "environments"
     evidence = (
-        f"{e.num_envs} environments, and the network runs {calls:.2f} times per step of one, on {batch:.0f} row at a time; "
+        f"{number} {of_what}, and the network runs {calls:.2f} times per environment step, on {batch:.0f} row at a time; "
         f"acting takes {units.share(share)} of the time."
     )
     return Suspicion(ACT, (evidence,), saved, e.where(_acting), covers=_acting)
 
 
+def _acts_for_each(e: Evidence) -> bool:
+    """Whether actions are chosen in a loop over agents or their observations."""
+
+    def one_by_one(stack: StackSample) -> bool:
+        around = [node for frame in stack.frames if frame.user for node in e.loops(frame)]
+        return any(isinstance(node, ast.For) and _AGENTS.search(ast.unparse(node.iter)) for node in around)
+
+    return e.time_in(lambda stack: _acting(stack) and one_by_one(stack)) > 0.5 * e.time_in(_acting)
+
+
 BATCH1 = Cause(
     id="batch1-inference",
-    title="the network runs once per environment",
-    fix="collect the observations of all environments, and run it once",
+    title="the network runs once per environment or agent",
+    fix="collect the observations of all environments and agents, and run it once",
     rule=batch1,
     sources=("entity-neural-network/incubator#15", "AgileRL/AgileRL#620"),
     explains=("too-few-envs", "grad-in-rollout", "list-to-tensor"),

@@ -64,7 +64,7 @@ def push_item(e: Evidence) -> Suspicion | None:
     steps = sum(sample.counts.get(ENV_STEPS, 0) for sample in e.run.phase(TRACED))
     if steps and reads:
         evidence.append(f"It reads {reads / steps:.1f} numbers out of tensors per environment step.")
-    return Suspicion(STORE, tuple(evidence), e.seen(share, 0.75, 1.0, 0.92), e.where(pushing), covers=pushing)
+    return Suspicion(STORE, tuple(evidence), e.seen(share, 0.85, 1.0, 0.92), e.where(pushing), covers=pushing)
 
 
 def _over_rows(loop: ast.AST) -> bool:
@@ -108,7 +108,7 @@ def deque_sampling(e: Evidence) -> Suspicion | None:
     evidence = [f"Drawing batches took {units.share(share)} of the time, element by element."]
     if (grown := e.growth((stages.SAMPLE,), UPDATES)) > 1.15:
         evidence.append(f"It grew {grown:.1f} times during the run.")
-    return Suspicion(stages.SAMPLE, tuple(evidence), e.seen(share, 0.7, 1.0, 0.88), e.where(drawing), covers=drawing)
+    return Suspicion(stages.SAMPLE, tuple(evidence), e.seen(share, 0.82, 1.0, 0.9), e.where(drawing), covers=drawing)
 
 
 def _indexes_deque(e: Evidence, stack: StackSample) -> bool:

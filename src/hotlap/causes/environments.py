@@ -19,7 +19,8 @@ _SLEEPS = re.compile(r"\bsleep\(|clock\.tick(_busy_loop)?\(|pygame\.time\.(wait|
 _DRAWING = ("pygame/", "matplotlib/")  # packages
 _DRAWS = ("render", "_render", "render_frame", "_render_frame", "get_image", "_get_image", "update_ui", "_update_ui", "imshow")
 _MAY_DRAW = ("draw", "_draw")  # while collecting; a buffer draws batches
-BESIDE = (stages.LOG, stages.CHECKPOINT, stages.EVALUATE)  # work beside training, with causes of its own
+_VECTORS = ("torchrl/envs/batched_envs", "gymnasium/vector/", "gym/vector/", "common/vec_env/")  # files of vectors themselves
+NEARLY = 0.67  # as much as the environment takes, from which wrappers take nearly as much
 _PARTS = ("step", "reset", "observation", "reward", "action", "_step", "_call", "_reset", "forward")
 
 
@@ -27,7 +28,7 @@ def realtime_throttle(e: Evidence) -> Suspicion | None:
     """Seconds in `time.sleep` or a clock's tick: inside steps or beside them, in the script or in its workers."""
 
     def asleep(stack: StackSample) -> bool:
-        return bool(_SLEEPS.search(e.code(stack.user_frame))) and stack.stage not in BESIDE and not _polls(e, stack)
+        return bool(_SLEEPS.search(e.code(stack.user_frame))) and stack.stage not in stages.BESIDE and not _polls(e, stack)
 
     sampled, stage = e.time_in(asleep), e.stage_of(asleep)
     slept = max(e.count(f"{SLEPT}@{STEP}") / e.wall if e.wall else 0.0, 0.0 if e.workers else sampled)
@@ -73,7 +74,7 @@ def render(e: Evidence) -> Suspicion | None:
     """Stack samples in functions that draw, outside of evaluations."""
 
     def drawing(stack: StackSample) -> bool:
-        if stack.stage in BESIDE or _SLEEPS.search(e.code(stack.user_frame)):
+        if stack.stage in stages.BESIDE or _SLEEPS.search(e.code(stack.user_frame)):
             return False
         names = (*_DRAWS, *_MAY_DRAW) if stack.stage.startswith(stages.COLLECT) else _DRAWS
         return any(frame.name in names or any(package in frame.file for package in _DRAWING) for frame in stack.frames)
@@ -105,13 +106,16 @@ def pandas_index(e: Evidence) -> Suspicion | None:
     """Stack samples inside pandas, wherever training looks something up in it."""
 
     def looking_up(stack: StackSample) -> bool:
-        return stack.stage not in BESIDE and any("pandas/" in frame.file for frame in stack.frames)
+        inside = [place for place, frame in enumerate(stack.frames) if "pandas/" in frame.file]
+        asks = bool(inside) and stack.frames[max(inside[0] - 1, 0)].user  # a library's tables are its own affair
+        return asks and stack.stage not in stages.BESIDE
 
-    share = e.time_in(looking_up)
-    if share < 0.03:
+    if e.time_in(looking_up) < 0.03:
         return None
+    lines = {frame for stack in e.stack_samples if looking_up(stack) and (frame := stack.user_frame)}
+    share = e.time_in(lambda stack: looking_up(stack) or stack.user_frame in lines)  # with what they make of the result
     stage = e.stage_of(looking_up)
-    evidence = f"pandas took {units.share(share)} of the time, mostly in {stage}."
+    evidence = f"Lines that look something up with pandas took {units.share(share)} of the time, mostly in {stage}."
     return Suspicion(stage, (evidence,), e.seen(share, 0.9, 1.0), e.where(looking_up), covers=looking_up)
 
 
@@ -138,7 +142,7 @@ def deepcopy(e: Evidence) -> Suspicion | None:
     if share < 0.03:
         return None
     evidence = f"copy.deepcopy took {units.share(share)} of the time."
-    return Suspicion(e.stage_of(copying), (evidence,), e.seen(share, 0.8, 1.0), e.where(copying), covers=copying)
+    return Suspicion(e.stage_of(copying), (evidence,), e.seen(share, 0.88, 1.0, 0.92), e.where(copying), covers=copying)
 
 
 DEEPCOPY = Cause(
@@ -178,18 +182,21 @@ SLOW_RESET = Cause(
 
 
 def wrapper_tax(e: Evidence) -> Suspicion | None:
-    """Stack samples in wrappers themselves, not in what they wrap: as much as the environment takes, or nearly."""
+    """Stack samples in wrappers themselves, not in what they wrap: nearly as much as the environment takes, or more."""
 
     def in_wrapper(stack: StackSample) -> bool:
         frame = _innermost_part(stack)
         return stack.stage in ENVIRONMENT and frame is not None and _is_wrapper(e, frame.file, frame.line)
 
-    share, env = e.time_in(in_wrapper), e.exclusive_share(STEP, RESET)
-    if share < 0.08 or share < 0.4 * env:
+    def in_vector(stack: StackSample) -> bool:
+        frame = _innermost_part(stack)
+        return stack.stage in ENVIRONMENT and frame is not None and any(part in frame.file for part in _VECTORS)
+
+    share = e.time_in(in_wrapper)
+    inside = max(e.exclusive_share(STEP, RESET) - share - e.time_in(in_vector), 0.0)
+    if share < 0.08 or share < NEARLY * inside:
         return None
-    evidence = (
-        f"Wrappers took {units.share(share)} of the time; the environment inside them {units.share(max(env - share, 0.0))}."
-    )
+    evidence = f"Wrappers took {units.share(share)} of the time; the environment inside them {units.share(inside)}."
     chains = [f"{' > '.join(chain.chain)} ({chain.environments} in all)" for chain in e.description.environments[:1]]
     return Suspicion(STEP, (evidence, *chains), e.seen(share, 0.7, 1.0), e.where(in_wrapper), covers=in_wrapper)
 

@@ -14,7 +14,7 @@ from hotlap.causes.curves import Curves, Factor, Part
 from hotlap.causes.loops import Loops, WorkLoop
 from hotlap.causes.stacks import StackSample, read_codes, read_stack_samples
 from hotlap.core import stages, stats
-from hotlap.core.counts import CHOICES, ENV_STEPS, EPISODE_STEPS, EPISODES, FORWARDS, UPDATES
+from hotlap.core.counts import CHOICES, ENV_STEPS, EPISODE_STEPS, EPISODES, FORWARDS, PARALLEL, UPDATES
 from hotlap.core.paths import ACT, STEP
 from hotlap.core.sample import Sample
 from hotlap.interventions.code import Code
@@ -26,6 +26,9 @@ from hotlap.record.summary import profile_of
 
 _ON_POLICY = re.compile(r"advantage|\bgae\b|\bPPO\b|\bA2C\b|clip_ratio|old_log_?p", re.IGNORECASE)
 _OFF_POLICY = re.compile(r"replay|epsilon|\bDQN\b|\bSAC\b|\bTD3\b|target_net|q_values", re.IGNORECASE)
+# What goes away with a share of the time, as parts of what is left: expected, and at most. On scripts with a planted cause,
+# fixes gained 1.3 times what the share alone says, in the median.
+REST, MOST_REST = 0.15, 0.26
 SAMPLER_PERIOD = 0.025  # seconds, where the record does not say
 
 Test = Callable[[StackSample], bool]
@@ -73,7 +76,7 @@ class Evidence:
     def saved(self, share: float, low: float = 0.8, high: float = 1.0, value: float | None = None) -> Saved:
         """So much of a share: from `low` to `high` of it, and `value` (the middle, if not given)."""
         middle = (low + high) / 2 if value is None else value
-        return Saved(share * middle, share * low, _with_the_rest(share * high))
+        return Saved(_with_the_rest(share * middle, REST / 2), share * low, _with_the_rest(share * high, MOST_REST))
 
     def changed(self, factor: Factor, *paths: str) -> list[Part]:
         """These stages, without what is inside them, if their time changed by a factor."""
@@ -140,7 +143,9 @@ class Evidence:
             return int(self._setting("num_envs")) or 1
         total = sum(chain.environments for chain in self.description.environments)
         calls = self.calls(STEP)
-        return max(total, 1) if total else max(1, round(self.env_steps / calls)) if calls else 1
+        together = round(self.env_steps / calls) if calls else 1  # of one vector
+        taking_turns = max((sample.counts.get(PARALLEL, 0.0) for sample in self.samples), default=0.0)
+        return total or max(1, together, round(taking_turns))
 
     @property
     def envs_per_call(self) -> float:
@@ -196,11 +201,14 @@ class Evidence:
         return np.array(ratios)
 
     def growth(self, paths: Sequence[str], per: str = ENV_STEPS) -> float:
-        """By which factor stages' pace grew from the first fifth of the run to the last; 1 if it did not, for sure."""
-        pace = self.pace(paths, per)
+        """By which factor stages' pace grew from the first fifth of the run to the last; 1 if it did not, for sure.
+
+        The first window has what happens once, when learning begins.
+        """
+        pace = self.pace(paths, per)[1:]
         if len(pace) < 8 or np.ptp(pace) <= 1e-9 * pace.max() or stats.spearman(np.arange(len(pace)), pace) < 0.6:
             return 1.0
-        fifth = max(2, len(pace) // 5)
+        fifth = max(3, len(pace) // 5)
         return max(1.0, float(np.median(pace[-fifth:]) / np.median(pace[:fifth])))
 
     def swing(self, paths: Sequence[str]) -> float:
@@ -260,7 +268,8 @@ class Evidence:
         number = max(sum(stack.seconds for stack in self.stack_samples) / period, 10.0)
         error = 2 * math.sqrt(max(share * (1 - share), 0.01) / number)
         middle = (low + high) / 2 if value is None else value
-        return Saved(share * middle, max(0.0, share - error) * low, _with_the_rest(min(1.0, share + error) * high))
+        least, most = max(0.0, share - error) * low, min(1.0, share + error) * high
+        return Saved(_with_the_rest(share * middle, REST), least, _with_the_rest(most, MOST_REST))
 
     def where(self, test: Test, frame_of: Callable[[StackSample], Frame | None] = lambda stack: stack.user_frame) -> str | None:
         """The line of user code that most of that time was spent in."""
@@ -315,6 +324,9 @@ class Evidence:
         return self._loops.runs_training(frame)
 
 
-def _with_the_rest(share: float, part: float = 0.3) -> float:
-    """The most that can go away with a share: what is left may run faster too, once nothing sweeps the caches between."""
-    return share + part * (1 - share)
+def _with_the_rest(share: float, part: float) -> float:
+    """What goes away with a share: a part of what is left, too. It runs faster once nothing sweeps the caches between.
+
+    All of that part goes with half of the time or more; little of it with little.
+    """
+    return share + part * min(1.0, 2 * share) * (1 - share)

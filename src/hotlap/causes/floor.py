@@ -22,7 +22,7 @@ MOST_OF = 0.75  # of a function's time: one that calls another for this much onl
 ENOUGH = 0.5  # of a place's time: a cause that saves this much explains it
 NEARLY_ALL = 0.8  # of a stage's time: a cause that saves this much explains the stage
 _WAITS = re.compile(r"sleep\(|\.(recv|wait|join|acquire|get|poll|select|result)\(")
-_WHOLE_STAGES = (stages.LOG, stages.EVALUATE, stages.CHECKPOINT, RESET)  # whose causes are about all that happens in them
+_WHOLE_STAGES = (*stages.BESIDE, RESET)  # whose causes are about all that happens in them
 
 Place = tuple[str, str]  # a file and a function in it
 
@@ -70,7 +70,7 @@ def unexplained(e: Evidence, suspicions: Sequence[Suspicion]) -> Suspicion | Non
 
 def _is_training(e: Evidence, stack: StackSample) -> bool:
     """Whether it is what training is made of: a network's pass, gradients, an optimizer's step, a library's environment."""
-    if (stack.stage == WAIT and e.workers) or stack.learns():
+    if stack.stage == WAIT or stack.learns():  # what it waits for is another process's work
         return True
     if stack.stage in ENVIRONMENT:
         return not any(frame.user for frame in stack.below_step())

@@ -17,6 +17,7 @@ _WRITES = re.compile(
     r"\.(write|writerow|writelines|flush|add_scalar|add_scalars|info|debug|dump)\(|\b(wandb|logger|run)\.log\(|\bprint\(|fsync\("
 )
 _EVALUATES = re.compile(r"_*(run_|do_)?(eval|evaluate|evaluation|validate|validation)(_|$)")
+_STATES = re.compile(r"x|s|g|(game|state|board|lea(f|ve)|node|position|plane|obs|observation|action)s?")
 _SAVES = {"save", "savez", "savez_compressed", "save_replay_buffer", "save_to_pkl"}
 
 
@@ -65,11 +66,11 @@ def evaluation(e: Evidence) -> Suspicion | None:
     """The evaluate stage, and stack samples in functions that say they evaluate, whether or not they play episodes."""
 
     def evaluating(stack: StackSample) -> bool:
-        return stack.stage == stages.EVALUATE or _evaluator(stack) is not None
+        return stack.stage == stages.EVALUATE or _evaluator(e, stack) is not None
 
     def outermost(stack: StackSample) -> Frame | None:
         named = (frame for frame in stack.frames if frame.user and frame.name != "<module>")
-        return _evaluator(stack) or next(named, stack.user_frame)
+        return _evaluator(e, stack) or next(named, stack.user_frame)
 
     # Episodes are known to be an evaluation after the fact: then the stage has the time, and the stack samples other names.
     share = e.exclusive_share(stages.EVALUATE) or e.time_in(evaluating)
@@ -80,11 +81,22 @@ def evaluation(e: Evidence) -> Suspicion | None:
     return Suspicion(stages.EVALUATE, (evidence,), saved, e.where(evaluating, outermost), covers=evaluating)
 
 
-def _evaluator(stack: StackSample) -> Frame | None:
+def _evaluator(e: Evidence, stack: StackSample) -> Frame | None:
     """A frame of user code whose function says that it evaluates, outside of learning: there, actions are evaluated."""
     if stack.stage.startswith(stages.UPDATE):
         return None
-    return next((frame for frame in stack.frames if frame.user and _EVALUATES.match(frame.name)), None)
+    named = (frame for frame in stack.frames if frame.user and _EVALUATES.match(frame.name))
+    return next((frame for frame in named if not _evaluates_states(e, frame)), None)
+
+
+def _evaluates_states(e: Evidence, frame: Frame) -> bool:
+    """Whether a function is given nothing but states: a search asks it for their values, or for its priors."""
+    code = e.codes.get(frame.file)
+    function = code.function(frame.line) if code else None
+    if function is None:
+        return False
+    given = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
+    return bool(given) and all(_STATES.fullmatch(name) for name in given)
 
 
 def rarer_evaluation(c: Context, f: Finding) -> list[Intervention]:

@@ -88,7 +88,7 @@ def _environment_loop(e: Evidence, stack: StackSample) -> WorkLoop | Frame | Non
     return below[-1] if len(set(names)) < len(names) else None
 
 
-IN_ENVIRONMENT = Place(STEP, "Python loops inside environments", _environment_loop, (0.6, 1.0, 0.88))
+IN_ENVIRONMENT = Place(STEP, "Python loops inside environments", _environment_loop, (0.8, 1.0, 0.9))
 
 
 def environment_loop(e: Evidence) -> Suspicion | None:
@@ -138,7 +138,7 @@ def _backwards_loop(e: Evidence, stack: StackSample) -> WorkLoop | None:
 def gae_loop(e: Evidence) -> Suspicion | None:
     """Stack samples in a loop that runs backwards over the steps of a rollout."""
     words = "A loop backwards over the rollout's steps"
-    return interpreted(e, Place(stages.ADVANTAGE, words, _backwards_loop, (0.7, 1.0, 0.92)))
+    return interpreted(e, Place(stages.ADVANTAGE, words, _backwards_loop, (0.85, 1.0, 0.92)))
 
 
 def without_the_loop(c: Context, f: Finding) -> list[Intervention]:
@@ -168,12 +168,17 @@ def _tree_walk(e: Evidence, stack: StackSample) -> WorkLoop | Frame | None:
     loops = list(e.work_loops(stack))
     for frame in stack.frames:
         if frame.user and _TREE.search(frame.name + _class_name(e, frame)) and (e.loops(frame) or _recurses(stack)):
-            outer = [
-                loop for loop in loops if _is_for(loop.node) and stack.frames.index(loop.frame) < stack.frames.index(frame)
-            ]
+            outer = [loop for loop in loops if _is_for(loop.node) and _is_around(e, stack, loop, frame)]
             if outer:
                 return outer[0]
     return None
+
+
+def _is_around(e: Evidence, stack: StackSample, loop: WorkLoop, frame: Frame) -> bool:
+    """Whether a loop calls a frame's function, or holds the loop that walks, in the same function."""
+    if loop.frame == frame:
+        return len(e.loops(frame)) > 1
+    return stack.frames.index(loop.frame) < stack.frames.index(frame)
 
 
 def _is_for(node: ast.AST) -> bool:
@@ -194,7 +199,7 @@ def _recurses(stack: StackSample) -> bool:
 def python_tree(e: Evidence) -> Suspicion | None:
     """Stack samples in loops or recursions of functions about trees or priorities, called for one element at a time."""
     words = "Walking a tree of priorities in Python"
-    return interpreted(e, Place(stages.SAMPLE, words, _tree_walk, (0.7, 0.97, 0.85)))
+    return interpreted(e, Place(stages.SAMPLE, words, _tree_walk, (0.8, 0.97, 0.88)))
 
 
 PYTHON_TREE = Cause(
@@ -267,7 +272,7 @@ def _names(goal: ast.expr) -> list[ast.Name]:
     return [part for part in parts if isinstance(part, ast.Name)]
 
 
-IN_LOSS = Place(LOSS, "A loop over the rows of a minibatch, in the loss,", _row_loop, (0.75, 0.98, 0.92), blames_loop=True)
+IN_LOSS = Place(LOSS, "A loop over the rows of a minibatch, in the loss,", _row_loop, (0.88, 0.98, 0.92), blames_loop=True)
 
 
 def loss_loop(e: Evidence) -> Suspicion | None:

@@ -1,6 +1,7 @@
 """What changes in the course of a run: leaks, and changes of speed without a fault."""
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context
 from hotlap.core import stages, units
 from hotlap.core.counts import ENV_STEPS, SPILLED_BYTES, UPDATES
-from hotlap.core.paths import BACKWARD, LOSS, RESET, STEP, WAIT
+from hotlap.core.paths import BACKWARD, LOSS, RESET, STEP, STEP_METHODS, WAIT
 from hotlap.core.sample import Sample
 from hotlap.interventions import rewrite
 from hotlap.interventions.code import Code
@@ -20,6 +21,7 @@ from hotlap.record.lines import BARE, TRACED
 
 GROWN = 1.25  # times its early cost, from which a stage has grown
 LEAK = 1_000_000  # bytes per second by which memory grows, from which something is kept
+_BEGINS = re.compile(r"reset$|restart|new_(game|episode)|begin|start")  # how methods are called that begin an episode
 _LONGER = ("append", "extend", "add", "update", "appendleft", "setdefault", "insert")
 _JOINED = ("concatenate", "append", "vstack", "hstack", "cat", "stack", "concat")
 
@@ -43,24 +45,26 @@ def env_leak(e: Evidence) -> Suspicion | None:
 
 def _never_cleared(e: Evidence) -> str | None:
     """file:line of an attribute that an environment's methods append to and its reset does not clear."""
-    places = (f"{name}:{line}" for name, code in e.codes.items() for line in _kept_lines(code))
+    steps = {*STEP_METHODS, *e.run.header.observed.step_names}
+    places = (f"{name}:{line}" for name, code in e.codes.items() for line in _kept_lines(code, steps))
     return next(places, None)
 
 
-def _kept_lines(code: Code) -> Iterator[int]:
+def _kept_lines(code: Code, steps: set[str]) -> Iterator[int]:
     for node in code.walk(ast.ClassDef):
         assert isinstance(node, ast.ClassDef)
         methods = {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
-        if not {"step", "reset"} <= methods.keys():
+        begins = next((methods[name] for name in ("reset", *sorted(methods)) if name in methods and _BEGINS.match(name)), None)
+        if begins is None or not steps & methods.keys():
             continue
-        class_text, reset = ast.unparse(node), ast.unparse(methods["reset"])
-        in_reset = set(ast.walk(methods["reset"]))
+        class_text, reset = ast.unparse(node), ast.unparse(begins)
+        in_reset = set(ast.walk(begins))
         for method in methods.values():
             for part in ast.walk(method):
                 owner = _grows(part)
                 if owner is None or not owner.startswith("self.") or method.name == "__init__":
                     continue
-                bounded = f"{owner}.pop" in class_text or f"del {owner}" in class_text
+                bounded = any(text in class_text for text in (f"{owner}.pop", f"del {owner}", f"{owner} = {owner}["))
                 cleared = any(f"{owner}{how}" in reset for how in (" = ", ".clear(", ": ")) and part not in in_reset
                 if not cleared and not bounded:
                     yield part.lineno  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """The recipe's numbers: minibatch size, updates per step, width of the network. Their fixes can change what is learned."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,7 +20,10 @@ from hotlap.record.observed import Net
 from hotlap.record.what_if import Change
 
 GOOD_BATCH = 256  # rows from which calling an operation of a small network costs little beside computing it
+MOST_TIMES = 16
+USUAL_UPDATES = 1.5  # per environment step: SAC and TD3 make one
 MOST_LOOPS = 3  # that may hold the updates, and are tried
+WIDER = 12  # times the inputs: from here a layer is called far wider than its task needs
 WIDE = 512  # units from which a layer is called wide
 
 
@@ -88,20 +92,23 @@ TINY_MINIBATCH = Cause(
 
 
 def utd(e: Evidence) -> Suspicion | None:
-    """Three updates or more after each choice of actions, off-policy, and they take most of the time."""
+    """Off-policy, more than one update per environment step; or many small ones after each choice of actions. They take most of
+    the time."""
     share = e.update_share
     if e.is_on_policy or not e.choices or share < 0.5:
         return None
     per_call, per_step = e.updates / e.choices, e.updates / e.env_steps if e.env_steps else 0.0
-    if per_call < 3:
+    is_small = 0 < e.minibatch < GOOD_BATCH  # a few larger ones would learn from as many rows
+    if per_call < 3 or not (per_step > USUAL_UPDATES or (per_call >= 8 and is_small)):
         return None
-    times = 8.0 if per_call >= 8 else 4.0 if per_call >= 4 else 2.0
+    # To one per environment step, which is usual; or to an eighth of many small ones.
+    times = float(min(2 ** round(math.log2(per_step)), MOST_TIMES)) if per_step > USUAL_UPDATES else 8.0
     part = 1 - 1 / times
     evidence = (
         f"{per_call:.3g} updates after each choice of actions, {per_step:.2g} per environment step; they take "
         f"{units.share(share)} of the time. Each transition is used {per_step * e.minibatch:.0f} times."
     )
-    saved = Saved(share * part, share * min(0.6, 0.8 * part), share * min(part * 1.08, 1.0))
+    saved = Saved(share * part, share * 0.9 * part, share * min(part * 1.04, 1.0))
     return Suspicion(stages.UPDATE, (evidence,), saved, parameters={"per_call": per_call, "times": times})
 
 
@@ -161,7 +168,7 @@ UTD = Cause(
 
 
 def oversized(e: Evidence) -> Suspicion | None:
-    """A layer of 512 units or more, four times wider than its inputs, with learning bound by arithmetic."""
+    """A layer of 512 units or more, twelve times wider than its inputs, with learning bound by arithmetic."""
     wide = [net for net in e.nets if _is_wide(net)]
     share, compute = e.network_share, e.compute_share()
     parts = _narrower_parts(e)
@@ -195,7 +202,7 @@ def _narrower_parts(e: Evidence) -> list[Part] | None:
 
 
 def _is_wide(net: Net) -> bool:
-    return bool(net.inputs) and (net.widest or 0) >= WIDE and (net.widest or 0) > 4 * max(net.inputs or 0, 32)
+    return bool(net.inputs) and (net.widest or 0) >= WIDE and (net.widest or 0) > WIDER * (net.inputs or 0)
 
 
 def narrower(c: Context, f: Finding) -> list[Intervention]:

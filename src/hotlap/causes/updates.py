@@ -119,10 +119,12 @@ def rnn_loop(e: Evidence) -> Suspicion | None:
 def _loops_over_time(e: Evidence, frame: Frame) -> bool:
     """Whether the line that calls the layer is repeated by a loop over single time steps: x[:, t], or x[None] of each x."""
     for loop in e.loops(frame)[-1:]:
-        if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
-            name, text = loop.target.id, ast.unparse(loop)
+        names = [part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)] if isinstance(loop, ast.For) else []
+        text = ast.unparse(loop)
+        for name in names:
             selected = any(isinstance(node, ast.Subscript) and _selects(node.slice, name) for node in ast.walk(loop))
-            if ("range(" in ast.unparse(loop.iter) and selected) or f"{name}[None]" in text or f"{name}.unsqueeze(" in text:
+            counts = isinstance(loop, ast.For) and "range(" in ast.unparse(loop.iter)
+            if (counts and selected) or f"{name}[None]" in text or f"{name}.unsqueeze(" in text:
                 return True
     return False
 

@@ -4,7 +4,8 @@
 ENV_STEPS, UPDATES, EPISODES = "env_steps", "updates", "episodes"
 ITERATIONS, WINDOWS = "iterations", "windows"  # a script has windows, whose length means nothing
 EPISODE_STEPS = "episode_steps"  # steps of the episodes that ended
-CHOICES = "choices"  # calls that step the environment: however the actions were chosen
+CHOICES = "choices"  # of actions: for one call of `step`, or for several environments that step one after another
+PARALLEL = "parallel_envs"  # environments that took turns
 
 # By the stage it happened in: "forwards@collect/act".
 FORWARDS, ROWS, SYNC_CALLS = "forwards", "rows", "syncs"

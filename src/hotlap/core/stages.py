@@ -36,6 +36,7 @@ EVALUATE = "evaluate"
 LOG = "log"
 WEIGHTS = "weights"
 CHECKPOINT = "checkpoint"
+BESIDE = (EVALUATE, LOG, CHECKPOINT)  # work beside training, often rare and long
 UNATTRIBUTED = "unattributed"  # what no stage claimed; no stage, but shown beside them
 
 STAGES = {

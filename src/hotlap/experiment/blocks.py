@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from hotlap.core import stats
+from hotlap.core import stages, stats
 from hotlap.core.counts import ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS
 from hotlap.core.errors import RecordError
 from hotlap.record import codec
@@ -16,6 +17,7 @@ from hotlap.record.run import Identity, Run
 
 Rounds = dict[int, dict[int, Block]]  # round -> number -> block
 _UNITS = (ENV_STEPS, UPDATES, ITERATIONS, WINDOWS)
+RARE, STEADY = 0.01, 0.8  # of a block's time from which it holds such work; of all blocks from which that is not rare
 
 
 def config_of(run: Run) -> InterleavedConfig:
@@ -97,6 +99,34 @@ def total_cost(variant: Rounds, unit: str) -> float:
     return sum(block.wall for block in every_block(variant)) / amount if amount > 0 else float("nan")
 
 
+def evenly(variant: Rounds, unit: str) -> Rounds:
+    """The same with evaluations, checkpoints and logs spread over all blocks: few hold them, and a median sees none."""
+    work = sum(block.counts.get(unit, 0) for block in every_block(variant))
+    beside = sum(map(_beside, every_block(variant)))
+    if not work or not beside:
+        return variant
+
+    def spread(block: Block) -> Block:
+        wall = max(block.wall - _beside(block), 0.0) + beside * block.counts.get(unit, 0) / work
+        return replace(block, wall=wall, paused=block.paused * wall / block.wall) if wall > 0 else block
+
+    return {number: {i: spread(block) for i, block in blocks.items()} for number, blocks in variant.items()}
+
+
+def rare_error(variant: Rounds) -> float:
+    """How far off a variant's cost may be, as a logarithm, because few of its blocks hold what is rare and long."""
+    blocks = every_block(variant)
+    beside, wall = sum(map(_beside, blocks)), sum(block.wall for block in blocks)
+    holding = sum(_beside(block) > RARE * block.wall for block in blocks)
+    return 1.96 * beside / wall / holding**0.5 if 0 < holding < STEADY * len(blocks) else 0.0
+
+
+def _beside(block: Block) -> float:
+    """Seconds of a block that went to work beside training."""
+    seconds = sum(spent for path, spent in block.stages.items() if path.partition("/")[0] in stages.BESIDE)
+    return block.wall * min(1.0, seconds / block.measured) if block.measured > 0 else 0.0
+
+
 def paths_of(variant: Rounds) -> set[str]:
     return {path for block in every_block(variant) for path in block.stages}
 
@@ -110,13 +140,13 @@ def merged(blocks: Iterable[Block]) -> Block:
     """Several blocks as one."""
     blocks = list(blocks)
     counts: defaultdict[str, float] = defaultdict(float)
-    stages: defaultdict[str, float] = defaultdict(float)
+    seconds: defaultdict[str, float] = defaultdict(float)
     for block in blocks:
         for name, amount in block.counts.items():
             counts[name] += amount
-        for path, seconds in block.stages.items():
-            stages[path] += seconds
-    return Block(sum(block.wall for block in blocks), sum(block.paused for block in blocks), counts, stages)
+        for path, spent in block.stages.items():
+            seconds[path] += spent
+    return Block(sum(block.wall for block in blocks), sum(block.paused for block in blocks), counts, seconds)
 
 
 def work_of(variant: Rounds, unit: str) -> Work:

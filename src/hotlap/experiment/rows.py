@@ -4,6 +4,7 @@ A ratio is the cost of A over the cost of B, so above 1 B needs less. Costs are 
 How the interval is made: `stats.rounds_effect`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,11 +17,13 @@ from hotlap.experiment.blocks import (
     Rounds,
     blocks_of,
     cost,
+    evenly,
     every_block,
     finite,
     median_of,
     merged,
     paired,
+    rare_error,
     shares,
     stage_cost,
     total_cost,
@@ -37,15 +40,20 @@ TIME, MEMORY = (Verdict.FASTER, Verdict.SLOWER), (Verdict.SMALLER, Verdict.LARGE
 
 def headline(lines: Sequence[BlockLine], a: str, b: str, unit: str, level: float = 0.95) -> stats.Effect:
     """The logarithm of how many times faster B is than A."""
-    rounds = paired(blocks_of(lines, a), blocks_of(lines, b), lambda x, y: _log(cost(x, unit), cost(y, unit)))
-    return _effect(rounds, level)
+    variants = blocks_of(lines, a), blocks_of(lines, b)
+    first, second = (evenly(variant, unit) for variant in variants)
+    effect = _effect(paired(first, second, lambda x, y: _log(cost(x, unit), cost(y, unit))), level)
+    error = math.hypot(*map(rare_error, variants))
+    low, high = (math.hypot(end - effect.value, error) for end in (effect.low, effect.high))
+    return replace(effect, low=effect.value - low, high=effect.value + high) if error else effect
 
 
 def compare_blocks(lines: Sequence[BlockLine], first: str, second: str, unit: str, precision: float) -> Comparison:
     """One variant against the first."""
     a, b = blocks_of(lines, first), blocks_of(lines, second)
     overall = headline(lines, first, second, unit)
-    change = _effect(paired(a, b, lambda x, y: (cost(y, unit) - cost(x, unit)) / cost(x, unit)))
+    even = evenly(a, unit), evenly(b, unit)
+    change = _effect(paired(*even, lambda x, y: (cost(y, unit) - cost(x, unit)) / cost(x, unit)))
     rows = (*_whole_rows(a, b, unit), _memory_row(a, b), *_stage_rows(a, b, unit, change.value))
     return Comparison(
         **vars(outcome_of(overall, precision)),
@@ -58,7 +66,7 @@ def compare_blocks(lines: Sequence[BlockLine], first: str, second: str, unit: st
         projected=_projected(shares(a), rows),
         ratio_of_totals=finite(total_cost(a, unit) / total_cost(b, unit)),
         work=WorkPair(work_of(a, unit), work_of(b, unit)),
-        ratios=tuple(map(tuple, paired(a, b, lambda x, y: cost(x, unit) / cost(y, unit)))),
+        ratios=tuple(map(tuple, paired(*even, lambda x, y: cost(x, unit) / cost(y, unit)))),
     )
 
 
@@ -102,7 +110,7 @@ def _effect(rounds: list[list[float]], level: float = 0.95) -> stats.Effect:
 def _whole_rows(a: Rounds, b: Rounds, unit: str) -> list[Row]:
     every = [*every_block(a), *every_block(b)]
     others = [other for other in (UPDATES, ITERATIONS) if other != unit and all(cost(block, other) > 0 for block in every)]
-    return [_time_row(a, b, other) for other in (unit, *others)]
+    return [_time_row(evenly(a, unit), evenly(b, unit), other) for other in (unit, *others)]
 
 
 def _time_row(a: Rounds, b: Rounds, unit: str) -> Row:

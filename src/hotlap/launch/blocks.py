@@ -22,6 +22,7 @@ from hotlap.probe.stopping import StopProfiling
 from hotlap.record.blocks import Block
 from hotlap.target.target import Script, System
 
+LONG = 0.02  # of a window's time: an evaluation, a checkpoint or logging that takes this
 PATIENCE = 30.0  # seconds that a script with torch has to begin learning; then it is measured anyway
 
 
@@ -98,6 +99,7 @@ class ScriptBlocks:
         self._left = warmup
         self._patience = PATIENCE
         self._is_learning = self._is_ready = False
+        self._stops_for_more = False  # whether it evaluates, saves or logs for long: a pause would hide that
 
     def begin(self) -> None:
         EVENTS.start(self.window, window=min(WINDOW, self.worker.seconds / 2))
@@ -109,7 +111,10 @@ class ScriptBlocks:
             self._warm_up(sample)
             return
         self.worker.block.add(sample, WINDOWS)
-        if delays.is_on() or EVENTS.cannot_pause or not sample.counts.get(ENV_STEPS) or not sample.counts.get(UPDATES):
+        beside = sum(sample.exclusive.get(path, 0) for path in stages.BESIDE)
+        self._stops_for_more = self._stops_for_more or beside > LONG * sample.wall
+        cannot_pause = self._stops_for_more or delays.is_on() or EVENTS.cannot_pause
+        if cannot_pause or not sample.counts.get(ENV_STEPS) or not sample.counts.get(UPDATES):
             self.worker.end_block()
         else:
             EVENTS.pause(sample.wall * 1e-9, self.paused_window)

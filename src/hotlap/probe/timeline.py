@@ -38,6 +38,7 @@ from hotlap.core.counts import (
     EPISODES,
     FORWARDS,
     GRADIENT_FORWARDS,
+    PARALLEL,
     ROWS,
     STEP_MEDIAN,
     STEP_P99,
@@ -103,6 +104,38 @@ class _Run:
         self.counts: _Counts = defaultdict(float)
 
 
+class _Turns:
+    """Environments that step one after another, each an object of its own, as they do in `for env in envs`."""
+
+    def __init__(self) -> None:
+        self._round: set[int] = set()  # that have stepped since actions were chosen
+        self._seen: set[int] = set()
+        self._returned: set[int] = set()  # that stepped again after another one
+        self._last = 0
+
+    @property
+    def parallel(self) -> int:
+        return len(self._returned) if len(self._returned) > 1 else 0
+
+    def begins_round(self, env: int) -> bool:
+        """Whether actions were chosen anew for this step."""
+        if env != self._last:
+            if env in self._seen:
+                self._returned.add(env)
+            self._seen.add(env)
+            self._last = env
+        begins = not self._round or env in self._round
+        if begins:
+            self._round = {env}
+        else:
+            self._round.add(env)
+        return begins
+
+    def end_round(self) -> None:
+        """A network ran: what steps now was chosen by it."""
+        self._round = set()
+
+
 class Timeline:
     """Charges the time of windows to stages. `origin` is when the run began, in the nanoseconds of the events.
 
@@ -159,7 +192,7 @@ class Timeline:
             if kind == STEPPED:
                 self._env_steps[first] += 1
                 self._counts[ENV_STEPS] += second
-                self._counts[CHOICES] += second > 0
+                self._counts[CHOICES] += second > 0 and self._turns.begins_round(first)
                 self._rounds.clear()
             elif kind == ENDED:
                 self._end_episode(first, second)
@@ -187,6 +220,7 @@ class Timeline:
         if kind in ENV_PATHS:
             self._play_env(kind, end, first, second)
         elif FORWARD <= kind <= GRADIENT_COMPILED:
+            self._turns.end_round()
             pending = Pending(GRADIENT_PASS if kind in (GRADIENT_FORWARD, GRADIENT_COMPILED) else PASS, first)
             self._pending.append(pending)
             for held in self._take_held(end):
@@ -235,7 +269,7 @@ class Timeline:
         taken = self._pass(path, end)
         if steps:
             self._count(ENV_STEPS, steps)
-            self._count(CHOICES, 1)
+            self._count(CHOICES, self._turns.begins_round(env))
         if path == STEP:
             self._step_times.append(taken)
             self._env_steps[env] += 1
@@ -427,6 +461,7 @@ class Timeline:
         self._counts: _Counts = defaultdict(float)
         self._step_times: list[int] = []
         self._rounds.clear()
+        self._turns = _Turns()
         self._held = []
         self._ended = ""
         self._moments = moments[::-1]  # the next one last
@@ -448,6 +483,8 @@ class Timeline:
         calls = {path: self._calls.get(path, 0) for path in total}
         for what, number in counts.items():
             self._counts[what] += number
+        if self._turns.parallel:
+            self._counts[PARALLEL] = self._turns.parallel
         if times := sorted(self._step_times):
             self._counts[STEP_MEDIAN] = times[len(times) // 2] * 1e-9
             self._counts[STEP_P99] = times[len(times) * 99 // 100] * 1e-9

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from hotlap.probe.results import TUPLES, StepReader
 
 _REPORTED = (2, 3, 4, 5, 6)  # observation, reward, done, and perhaps truncated, or more; or reward and done alone
+_BY_AGENT = (-1, -1)
 
 
 class _Numbers(NamedTuple):
@@ -107,16 +108,18 @@ def _by_types(parts: list[_Numbers | None], result: tuple[Any, ...]) -> Transiti
 
 
 def _numbers(value: Any) -> _Numbers | None:
-    """A number, or a row of them in an array, a tensor or a list; None for anything else."""
+    """A number, or a row of them in an array, a tensor, a list or a dictionary by agent; None for anything else."""
     with suppress(Exception):  # strange objects must never be the script's trouble
         if hasattr(value, "tolist"):
             shape = tuple(value.shape)
             values = value.tolist() if len(shape) == 1 else [value.tolist()]
+        elif isinstance(value, dict):  # by agent; whether all are done may stand beside them
+            shape, values = _BY_AGENT, [item.item() if hasattr(item, "item") else item for item in value.values()]
         elif isinstance(value, (list, tuple)):
             shape = (len(value),)
             values = [item.tolist() if hasattr(item, "tolist") else item for item in value]
         else:
             shape, values = (), [value]
-        if values and len(shape) < 2 and all(isinstance(item, (bool, int, float)) for item in values):
+        if values and (len(shape) < 2 or shape == _BY_AGENT) and all(isinstance(item, (bool, int, float)) for item in values):
             return _Numbers(shape, values)
     return None

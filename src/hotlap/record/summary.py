@@ -217,7 +217,7 @@ def _warnings(run: Run, profile: Profile, walls: Sequence[float]) -> list[str]:
     elif run.header.is_script and not profile.counts.env_steps:
         messages.append(
             "No environment was seen to step, so collecting cannot be told from sampling and is unattributed. hotlap knows the "
-            "environments of frameworks, and classes whose step(action) returns observation, reward, done."
+            "environments of frameworks, and methods of your classes that return observation, reward and done."
         )
     if not walls:
         if trained or not run.header.is_script:

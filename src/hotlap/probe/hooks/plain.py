@@ -1,9 +1,9 @@
 """Environments that do not subclass `gym.Env`: user code with a `step` that returns a reward and whether the episode is over.
 
-When an optimizer is made, training is about to begin: every method of the user's classes, and every function that is named
-like a step, is on trial if it takes an action. What its first call returns decides: an agent or a scheduler returns no
-transition, and is left alone. An environment's first step counts like any other, although it was known to be one only
-afterwards.
+Training is about to begin when an optimizer is made, or a worker process begins: then every method of the user's classes, and
+every function that is named like a step, is on trial if it takes an action. What its first call returns decides: an agent or a
+scheduler returns no transition, and is left alone. An environment's first step counts like any other, although it was known to
+be one only afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from hotlap.probe.events import EVENTS, Events
 from hotlap.probe.hooks.environments import patch_environments, resetting, stepping
-from hotlap.probe.hooks.patching import Finder, wrap
+from hotlap.probe.hooks.patching import Finder, Patch, wrap
 from hotlap.probe.kinds import ENDED, STEPPED
 from hotlap.probe.sampler import is_users
 from hotlap.probe.transitions import Transition, transition_of
@@ -68,16 +68,23 @@ def watch(on_first_step: OnFirstStep) -> None:
         return
 
     def around(original: Callable[..., Any]) -> Callable[..., Any]:
-        def init(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             _scan()
             return original(self, *args, **kwargs)
 
-        return init
+        return call
 
-    def patch(module: Any, _: Any) -> None:
+    def patch_optimizers(module: Any, _: Any) -> None:
         wrap(module.Optimizer, "__init__", around)
 
-    Finder(EVENTS, {"torch.optim.optimizer": [patch]}).install()
+    def patch_processes(module: Any, _: Any) -> None:  # a worker that steps makes no optimizer
+        wrap(module.BaseProcess, "_bootstrap", around)
+
+    patches: dict[str, list[Patch]] = {
+        "torch.optim.optimizer": [patch_optimizers],
+        "multiprocessing.process": [patch_processes],
+    }
+    Finder(EVENTS, patches).install()
 
 
 def hook(events: Events) -> None:
@@ -122,7 +129,7 @@ def _scan() -> None:
                 if isinstance(value, type):
                     for method in [method for method in vars(value) if not method.startswith("__")]:
                         _try_method(value, method)
-                elif _may_step(value.__name__) and value.__code__.co_argcount >= 2:
+                elif _may_step(value.__name__) and value.__code__.co_argcount:
                     _try_function(value)
 
 
