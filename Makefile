@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 TORCH := torch==2.13.0
+BUDGET ?= 3m
 
 .PHONY: setup demo test exact truth endurance frameworks bench score lint clean
 
@@ -15,10 +16,9 @@ setup: .venv/ready
 	$(BIN)/pip install --quiet --editable '.[train,dev]'
 	touch $@
 
+# A slow script: why it is slow, the experiments that prove it, and what makes it faster.
 demo: setup
-	$(BIN)/hotlap systems
-	$(BIN)/hotlap train snake --preset fast --total-steps 600000
-	$(BIN)/hotlap profile snake --iterations 20 --breakdown
+	$(BIN)/hotlap investigate casestudies/snake_dqn.py --budget $(BUDGET)
 	@echo; echo "The same as a page, with plots; open it in a browser:"
 	@$(BIN)/hotlap report latest --format html
 
