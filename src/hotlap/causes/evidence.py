@@ -25,7 +25,9 @@ from hotlap.record.stacks import Frame
 from hotlap.record.summary import profile_of
 
 _ON_POLICY = re.compile(r"advantage|\bgae\b|\bPPO\b|\bA2C\b|clip_ratio|old_log_?p", re.IGNORECASE)
-_OFF_POLICY = re.compile(r"replay|epsilon|\bDQN\b|\bSAC\b|\bTD3\b|target_net|q_values", re.IGNORECASE)
+_OFF_POLICY = re.compile(
+    r"replay|epsilon|\b(double|dueling|d)?_?DQN\b|dueling|q_?net|\bSAC\b|\bTD3\b|target_net|q_values", re.IGNORECASE
+)
 # What goes away with a share of the time, as parts of what is left: expected, and at most. On scripts with a planted cause,
 # fixes gained 1.3 times what the share alone says, in the median.
 REST, MOST_REST = 0.15, 0.26

@@ -27,8 +27,10 @@ from hotlap.probe.sampler import is_users
 from hotlap.probe.transitions import Transition, transition_of
 
 _MAY_STEP = re.compile(r"(^|_)(step|advance|tick|transition|move|play|turn|simulate)", re.IGNORECASE)
+_FUNCTION = re.compile(r"(^|_)(step|advance|tick|transition)", re.IGNORECASE)
 _MAY_RESET = re.compile(r"(^|_)reset(_|$)", re.IGNORECASE)
 _LEARNS = re.compile(r"train|learn|updat|optim|fit|eval|grad|loss", re.IGNORECASE)
+_AGENTS = re.compile(r"_*(act|choose|learn|train|forward|loss|backward|optimi[sz]e|sample|push|remember)(_|$)")
 _STEPS_OF_OTHERS = ("closure", "epoch", "metrics")  # what optimizers and schedulers are given
 
 
@@ -129,7 +131,7 @@ def _scan() -> None:
                 if isinstance(value, type):
                     for method in [method for method in vars(value) if not method.startswith("__")]:
                         _try_method(value, method)
-                elif _may_step(value.__name__) and value.__code__.co_argcount:
+                elif _FUNCTION.search(value.__name__) and _may_step(value.__name__) and value.__code__.co_argcount:
                     _try_function(value)
 
 
@@ -146,8 +148,8 @@ def _try_method(cls: Any, name: str) -> None:
         return
     if step.__code__.co_varnames[1] in _STEPS_OF_OTHERS or any(base.__module__.startswith("torch.") for base in cls.__mro__):
         return
-    if not _may_step(name) and hasattr(getattr(cls, "step", None), "__hotlap__"):
-        return  # a part of an environment that is known
+    if not _may_step(name) and (hasattr(getattr(cls, "step", None), "__hotlap__") or any(map(_AGENTS.match, vars(cls)))):
+        return  # a part of an environment that is known, or of an agent or a buffer
 
     def put_back() -> None:
         if cls.__dict__.get(name) is on_trial:
@@ -191,9 +193,10 @@ def _on_trial(
             judged = True
             put_back()
             transition = transition_of(result, _may_step(step.__name__))
-            if transition is not None and not _is_something_else(transition, args, EVENTS.env_steps - before):
+            steps = EVENTS.env_steps - before
+            if transition is not None and not _is_something_else(transition, cls is None, args, steps):
                 stepped = args[0] if cls is not None else env
-                first = FirstStep(cls, step.__name__, transition, stepped, result, began, EVENTS.env_steps - before)
+                first = FirstStep(cls, step.__name__, transition, stepped, result, began, steps)
                 prove(first)
                 for on_first_step in _listeners:
                     on_first_step(first)
@@ -202,8 +205,10 @@ def _on_trial(
     return on_trial
 
 
-def _is_something_else(transition: Transition, args: tuple[Any, ...], steps: int) -> bool:
-    """Without an observation: a whole episode that was played, or somebody who watches a number and says when to stop."""
+def _is_something_else(transition: Transition, is_function: bool, args: tuple[Any, ...], steps: int) -> bool:
+    """A function that plays a whole episode; a method that does so, or one that watches a number and says when to stop."""
+    if is_function and steps:
+        return True
     return transition.observation is None and (
         steps > 0 or (transition.length == 2 and any(isinstance(given, float) for given in args[1:]))
     )

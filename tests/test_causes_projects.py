@@ -1,0 +1,131 @@
+"""What the first blind run on whole projects got wrong: rules that named the wrong thing, or nothing, or too much."""
+
+import pytest
+
+from hotlap import causes
+from hotlap.probe.kinds import FORWARD, STEPPED
+from hotlap.probe.timeline import Timeline
+from hotlap.record.observed import EnvChain
+from tests.causes_scenarios import SCENARIOS
+from tests.made_runs import NET, PPO, PPO_COUNTS, make_run
+
+ONE = (EnvChain(("Game",)),)
+
+
+def diagnosed(folder, stacks, text, shares=PPO, counts=PPO_COUNTS, **options):
+    """The causes that are found when the sampler saw these stacks in this file."""
+    run = make_run(folder / "r", shares, counts, stacks=stacks, sources={"train.py": text}, **options)
+    return causes.diagnose(run).findings
+
+
+def test_a_search_that_asks_for_the_values_of_states_does_not_evaluate(tmp_path):
+    text = "def evaluate(games):\n    return net(planes(games))\n\ndef main():\n    values = evaluate(leaves)\n"
+    stack = [("main", "train.py", 5), ("evaluate", "train.py", 2), ("_call_impl", "torch/nn/modules/module.py", 1)]
+    shares = PPO | {"collect/act": 0.6, "update/backward": 0.05, "update/loss": 0.05}
+    findings = diagnosed(tmp_path, [("collect/act", stack, 2.0, 2.0)], text, shares)
+    assert "eval-dominates" not in [finding.cause for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("loop", "line"),
+    [
+        ("    for h, d in zip(hidden, done):\n        h, state = self.lstm(h.unsqueeze(0), state)\n", 3),
+        ("    for t in range(len(x)):\n        h, state = self.lstm(x[:, t], state)\n", 3),
+    ],
+)
+def test_recurrent_layers_step_by_step_whatever_the_loop_runs_over(loop, line, tmp_path):
+    stack = [("states", "train.py", line), ("forward", "torch/nn/modules/rnn.py", 1)]
+    findings = diagnosed(
+        tmp_path, [("update/loss", stack, 2.0, 2.0)], f"def states(self, x):\n{loop}", PPO | {"update/loss": 0.5}
+    )
+    assert findings[0].cause == "rnn-seq-loop"
+
+
+def test_a_tree_that_is_walked_in_the_function_that_loops_over_the_batch(tmp_path):
+    text = """\
+class SumTree:
+    def set(self, idx, pri):
+        for i, p in zip(idx, pri):
+            j = i
+            while j >= 1:
+                j //= 2
+"""
+    findings = diagnosed(tmp_path, [("sample", [("set", "train.py", 6)], 2.0)], text, PPO | {"sample": 0.5})
+    assert findings[0].cause == "per-python-tree" and findings[0].where == "train.py:6"
+
+
+@pytest.mark.parametrize(("over", "found"), [("obs.items()", True), ("range(simulations)", False)])
+def test_agents_that_act_one_by_one(over, found, tmp_path):
+    text = f"def choose(net, obs):\n    for name, o in {over}:\n        logits = net(o)\n"
+    counts = PPO_COUNTS | {"env_steps": 100, "forwards@collect/act": 1_600, "rows@collect/act": 1_600}
+    stack = [("choose", "train.py", 3)]
+    findings = diagnosed(tmp_path, [("collect/act", stack, 2.0)], text, PPO | {"collect/act": 0.8}, counts, environments=ONE)
+    assert ("batch1-inference" in [finding.cause for finding in findings]) == found
+    assert not found or "16 agents" in findings[0].evidence[0]
+
+
+def test_waiting_for_a_process_that_works_is_no_hot_spot(tmp_path):
+    text = "def step(self):\n    return [pipe.recv() for pipe in self.pipes]\n"
+    stacks = [("collect/wait", [("step", "train.py", 2)], 2.0, 2.0)]
+    findings = diagnosed(tmp_path, stacks, text, PPO | {"collect/wait": 0.9, "collect/env_step": 0.0})
+    assert "hot-spot" not in [finding.cause for finding in findings]
+
+
+def test_tables_that_a_library_looks_something_up_in_are_its_own_affair(tmp_path):
+    text = "trainer.run()\n"
+    inner = [("collect", "lib/tianshou/collector.py", 5), ("loc", "lib/pandas/core.py", 1)]
+    stacks = [("collect/store", [("<module>", "train.py", 1), *inner], 2.0)]
+    findings = diagnosed(tmp_path, stacks, text, PPO | {"collect/store": 0.5})
+    assert "env-pandas-index" not in [finding.cause for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("per_step", "rows", "gain"),
+    [
+        (1.0, 256, None),  # as SAC and TD3 have it, on several environments
+        (4.0, 256, 4),
+        (0.25, 64, 8),  # many small ones after each vector step
+    ],
+)
+def test_how_many_updates_are_too_many(per_step, rows, gain, tmp_path):
+    scenario = SCENARIOS["utd"]
+    updates = 64 * per_step
+    counts = scenario["counts"] | {"updates": updates, "rows@update/loss": updates * rows, "forwards@update/loss": updates}
+    counts |= {"env_steps": 64, "choices": 8 if per_step > 0.5 else 1}
+    run = make_run(tmp_path / "r", **scenario | {"counts": counts})
+    found = next((finding for finding in causes.diagnose(run).findings if finding.cause == "utd-high"), None)
+    assert (found is None) == (gain is None)
+    assert found is None or found.parameters["times"] == gain
+
+
+def test_wide_layers_for_many_inputs_are_no_luxury(tmp_path):
+    wide = {"nets": [NET.__class__("Net", 600_000, 6, {"Linear": 3}, inputs=54, outputs=6, widest=512)]}
+    run = make_run(tmp_path / "r", **SCENARIOS["oversized"] | wide)
+    assert "oversized-net" not in [finding.cause for finding in causes.diagnose(run).findings]
+
+
+# -- environments that take turns --
+
+
+def sample_of(events):
+    """What a timeline counts in one window of these events: an environment's number steps, 0 is a network that runs."""
+    timeline, log, at = Timeline(0), [], 0
+    timeline.open(0)
+    for env in events:
+        log.append((STEPPED, at, at + 10, env, 1) if env else (FORWARD, at, at + 10, 4, 0))
+        at += 20
+    return timeline.window(log, at, {}, [], False)
+
+
+@pytest.mark.parametrize(
+    ("events", "choices", "parallel"),
+    [
+        ([0, 1, 2, 3, 0, 1, 2, 3], 2, 3),  # the network chooses for three environments
+        ([1, 2, 3, 1, 2, 3], 2, 3),  # at random
+        ([0, 1, 0, 2, 0, 1, 0, 2], 4, 2),  # one environment at a time
+        ([0, 1, 0, 1, 0, 2, 0, 2], 4, 0),  # one after another: no two are alive together
+    ],
+)
+def test_environments_that_take_turns_share_a_choice(events, choices, parallel):
+    counts = sample_of(events).counts
+    assert (counts["choices"], counts.get("parallel_envs", 0)) == (choices, parallel)
