@@ -80,22 +80,22 @@ def test_tables_that_a_library_looks_something_up_in_are_its_own_affair(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("per_step", "rows", "gain"),
+    ("code", "per_step", "times"),
     [
-        (1.0, 256, None),  # as SAC and TD3 have it, on several environments
-        (4.0, 256, 4),
-        (0.25, 64, 8),  # many small ones after each vector step
+        ("agent = SAC()", 1.0, None),  # as a rule
+        ("agent = SAC()", 4.0, 4),
+        ("agent = DQN()", 4.0, 4),
+        ("agent = DQN()", 0.5, 4),
     ],
 )
-def test_how_many_updates_are_too_many(per_step, rows, gain, tmp_path):
-    scenario = SCENARIOS["utd"]
-    updates = 64 * per_step
-    counts = scenario["counts"] | {"updates": updates, "rows@update/loss": updates * rows, "forwards@update/loss": updates}
-    counts |= {"env_steps": 64, "choices": 8 if per_step > 0.5 else 1}
-    run = make_run(tmp_path / "r", **scenario | {"counts": counts})
+def test_how_many_updates_are_too_many(code, per_step, times, tmp_path):
+    """Eight environments step at once."""
+    scenario, updates = SCENARIOS["utd"], 64 * per_step
+    counts = scenario["counts"] | {"updates": updates, "rows@update/loss": updates * 256, "forwards@update/loss": updates}
+    counts |= {"env_steps": 64, "choices": 8}
+    run = make_run(tmp_path / "r", **scenario | {"counts": counts, "sources": {"train.py": code}})
     found = next((finding for finding in causes.diagnose(run).findings if finding.cause == "utd-high"), None)
-    assert (found is None) == (gain is None)
-    assert found is None or found.parameters["times"] == gain
+    assert (found.parameters["times"] if found else None) == times
 
 
 def test_wide_layers_for_many_inputs_are_no_luxury(tmp_path):

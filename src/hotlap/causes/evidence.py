@@ -33,6 +33,8 @@ _OFF_POLICY = re.compile(
 REST, MOST_REST = 0.15, 0.26
 SAMPLER_PERIOD = 0.025  # seconds, where the record does not say
 
+_ACTOR_CRITIC = re.compile(r"\b(SAC|TD3|DDPG|REDQ|TQC)\b|log_alpha|target_entropy|policy_delay", re.IGNORECASE)
+
 Test = Callable[[StackSample], bool]
 
 
@@ -137,6 +139,10 @@ class Evidence:
         text = "\n".join(code.text for code in self.codes.values())
         on, off = bool(_ON_POLICY.search(text)), bool(_OFF_POLICY.search(text))
         return on if on != off else self.exclusive_share(stages.ADVANTAGE) > 0
+
+    @cached_property
+    def is_off_policy_actor_critic(self) -> bool:
+        return any(_ACTOR_CRITIC.search(code.text) for code in self.codes.values())
 
     @cached_property
     def num_envs(self) -> int:

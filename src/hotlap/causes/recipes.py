@@ -21,7 +21,7 @@ from hotlap.record.what_if import Change
 
 GOOD_BATCH = 256  # rows from which calling an operation of a small network costs little beside computing it
 MOST_TIMES = 16
-USUAL_UPDATES = 1.5  # per environment step: SAC and TD3 make one
+USUAL_UPDATES = 1.5  # per environment step, where one is the rule
 MOST_LOOPS = 3  # that may hold the updates, and are tried
 WIDER = 12  # times the inputs: from here a layer is called far wider than its task needs
 WIDE = 512  # units from which a layer is called wide
@@ -92,17 +92,17 @@ TINY_MINIBATCH = Cause(
 
 
 def utd(e: Evidence) -> Suspicion | None:
-    """Off-policy, more than one update per environment step; or many small ones after each choice of actions. They take most of
-    the time."""
+    """Off-policy, three updates or more after each choice of actions, and they take most of the time. SAC, TD3 and the like
+    make one per environment step as a rule: of them, only more than that counts."""
     share = e.update_share
     if e.is_on_policy or not e.choices or share < 0.5:
         return None
     per_call, per_step = e.updates / e.choices, e.updates / e.env_steps if e.env_steps else 0.0
-    is_small = 0 < e.minibatch < GOOD_BATCH  # a few larger ones would learn from as many rows
-    if per_call < 3 or not (per_step > USUAL_UPDATES or (per_call >= 8 and is_small)):
+    if per_call < 3 or (e.is_off_policy_actor_critic and per_step <= USUAL_UPDATES):
         return None
-    # To one per environment step, which is usual; or to an eighth of many small ones.
-    times = float(min(2 ** round(math.log2(per_step)), MOST_TIMES)) if per_step > USUAL_UPDATES else 8.0
+    times = 8.0 if per_call >= 8 else 4.0 if per_call >= 4 else 2.0
+    if per_step > USUAL_UPDATES:  # to one per environment step
+        times = float(min(2 ** round(math.log2(per_step)), MOST_TIMES))
     part = 1 - 1 / times
     evidence = (
         f"{per_call:.3g} updates after each choice of actions, {per_step:.2g} per environment step; they take "
