@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hotlap.core.errors import TargetFailed
 from hotlap.experiment import learning
 from hotlap.record.curve import Curve
-from hotlap.record.investigation import LearningVerdict
+from hotlap.record.investigation import LearningCheck, LearningVerdict
+from hotlap.report.learning import learning_lines
 from hotlap.target import words as targets
 from hotlap.target.target import Script, Variant
 
@@ -33,6 +35,22 @@ def test_equal_curves_are_not_worse_and_bad_ones_are():
     assert worse.difference == pytest.approx(-40, abs=1.5)
     unclear = learning.compare_curves(*both([100, 102, 98], [70, 130, 95]))
     assert unclear.verdict is LearningVerdict.UNCLEAR
+
+
+def test_all_seeds_worse_is_said_with_numbers():
+    unclear = learning.compare_curves(*both([100, 102, 98], [97, 70, 95]))
+    (line,) = learning_lines(LearningCheck(returns=unclear))
+    assert unclear.verdict is LearningVerdict.UNCLEAR
+    assert "learned less on all 3 seeds" in line and f"return {unclear.difference:+.3g}" in line
+
+
+def test_a_variant_that_made_no_update_is_no_evidence(monkeypatch, tmp_path):
+    """Its first update comes later than the time that is left."""
+    curves = iter([replace(curve(100), losses=(1.0,)), curve(100)])
+    monkeypatch.setattr(learning, "run_curve", lambda *args, **kwargs: next(curves))
+    variant = Variant("original", Script("train.py"))
+    with pytest.raises(TargetFailed, match=r"made no update in the 13\.0 s"):
+        learning.check_returns(variant, variant, tmp_path, 1, seconds=30.0, speedup=1.0)
 
 
 def test_the_margin_is_a_share_of_what_was_learned():

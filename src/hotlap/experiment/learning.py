@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
-from hotlap.core import stats
+from hotlap.core import stats, units
 from hotlap.core.errors import TargetFailed
 from hotlap.interventions import VARIABLE
 from hotlap.launch.launcher import Child, Start
@@ -200,14 +201,20 @@ def check_returns(
 ) -> ReturnCheck:
     """Curves of both over several seeds. `seconds` is what all of them may take."""
     each = seconds / seeds / (1 + 1.3 / max(speedup, 0.5))
+    losses = 0 if isinstance(base.target, System) else 1  # whether it learned at all
     curves: tuple[list[Curve], list[Curve]] = ([], [])
     for seed in range(seeds):
         on_run(f"learning of the original, seed {seed}")
-        first = run_curve(base, folder, f"original-{seed}", seed, seconds=each, scratch=scratch, rerun=rerun, patience=patience)
+        options: dict[str, Any] = {"losses": losses, "scratch": scratch, "rerun": rerun, "patience": patience}
+        first = run_curve(base, folder, f"original-{seed}", seed, seconds=each, **options)
         on_run(f"learning of the changed variant, seed {seed}")
         steps = first.steps[-1] if first.steps else 1e18
         curves[0].append(first)
-        curves[1].append(
-            run_curve(changed, folder, f"changed-{seed}", seed, steps, each, scratch=scratch, rerun=rerun, patience=patience)
-        )
+        second = run_curve(changed, folder, f"changed-{seed}", seed, steps, each, **options)
+        if first.losses and not second.losses:
+            raise TargetFailed(
+                f"the changed variant made no update in the {units.seconds(each)} that were left to check its learning: "
+                "a longer --budget would tell"
+            )
+        curves[1].append(second)
     return compare_curves(*curves)

@@ -19,9 +19,15 @@ def learning_lines(check: LearningCheck | None) -> list[str]:
     if check.losses:
         lines.append(_losses(check.losses))
     if check.returns:
-        words = WORDS.get(check.returns.verdict, str(check.returns.verdict))
-        lines.append(f"With all changes it {words}{_difference(check.returns)}.")
+        lines.append(f"With all changes it {_words(check.returns)}{_difference(check.returns)}.")
     return [*lines, check.error] if check.error else lines
+
+
+def _words(returns: ReturnCheck) -> str:
+    pairs = [(a, b) for a, b in zip(*returns.scores, strict=False) if a is not None and b is not None]
+    if returns.verdict is LearningVerdict.UNCLEAR and len(pairs) > 1 and all(b < a for a, b in pairs):
+        return f"learned less on all {len(pairs)} seeds, too few to tell by how much"
+    return WORDS.get(returns.verdict, str(returns.verdict))
 
 
 def _losses(losses: LossCheck) -> str:

@@ -119,20 +119,26 @@ def _count(first: FirstStep, events: Events) -> None:
 def _scan() -> None:
     """Put what may step in the user's modules on trial, if it is new."""
     for name, module in list(sys.modules.items()):
-        with suppress(Exception):  # strange modules and classes must never be the script's trouble
+        with suppress(Exception):  # strange modules must never be the script's trouble
             if name not in _users:
                 file = getattr(module, "__file__", None) or "<"
                 # A notebook has no file.
                 _users[name] = name == "__main__" or (is_users(file) and not name.startswith("hotlap."))
             for value in [*vars(module).values()] if _users[name] else ():
-                if getattr(value, "__module__", None) != name or not isinstance(value, (type, FunctionType)) or value in _tried:
-                    continue
-                _tried.add(value)
-                if isinstance(value, type):
-                    for method in [method for method in vars(value) if not method.startswith("__")]:
-                        _try_method(value, method)
-                elif _FUNCTION.search(value.__name__) and _may_step(value.__name__) and value.__code__.co_argcount:
-                    _try_function(value)
+                with suppress(Exception):  # nor strange classes
+                    _try(name, value)
+
+
+def _try(module: str, value: Any) -> None:
+    """Put a class or a function of a module on trial."""
+    if not isinstance(value, (type, FunctionType)) or value.__module__ != module or value in _tried:
+        return
+    _tried.add(value)
+    if isinstance(value, type):
+        for method in [method for method in vars(value) if not method.startswith("__")]:
+            _try_method(value, method)
+    elif _FUNCTION.search(value.__name__) and _may_step(value.__name__) and value.__code__.co_argcount:
+        _try_function(value)
 
 
 def _may_step(name: str) -> bool:
