@@ -137,7 +137,8 @@ def test_the_plan_for_a_system(folder):
     done = hotlap(folder, "investigate", "snake", "--dry-run", "--budget", "16s", "--json", *knob, "--", *settings)
     header = json.loads((folder / json.loads(done.stdout)["run"] / "run.json").read_text())
     planned = {h["cause"]: h["intervention"] for h in header["hypotheses"] if h["intervention"]}
-    assert planned["utd-high"]["config"] == {"updates_per_step": 8} and planned["utd-high"]["changes_learning"]
+    assert planned["utd-high"]["config"] == {"updates_per_step": 16}  # one per environment step
+    assert planned["utd-high"]["changes_learning"]
     assert planned["knob net"]["config"] == {"hidden": [64, 64]}
     assert planned["claim: updates_per_step 1"]["config"] == {"updates_per_step": 1.0}
     assert header["hypotheses"][0]["alone"]  # what the system's document claims comes first
