@@ -176,7 +176,10 @@ def _at_once(e: Evidence, share: float, plain: float) -> Saved:
     loops = NOTHING
     if share:
         loops = e.seen(share, 0.5, 0.95, 0.75) if loop is None else _without(e.seen(share), loop)
-    steps = Saved(0.5 * plain, 0.2 * plain, 0.7 * plain) if step is None else _without(Saved(plain, plain, plain), step)
+    # Of the stage, steps are the larger part: clipping and setting gradients to zero stay as they are.
+    steps = Saved(0.5 * plain, 0.2 * plain, 0.7 * plain)
+    if step is not None:
+        steps = _without(Saved(0.7 * plain, 0.5 * plain, plain), step)
     return Saved(loops.value + steps.value, loops.low + steps.low, loops.high + steps.high)
 
 
