@@ -18,7 +18,7 @@ setup: .venv/ready
 
 # A slow script: why it is slow, the experiments that prove it, and what makes it faster.
 demo: setup
-	$(BIN)/hotlap investigate casestudies/snake_dqn.py --budget $(BUDGET)
+	$(BIN)/hotlap investigate casestudies/snake_dqn.py --python $(BIN)/python --budget $(BUDGET)
 	@echo; echo "The same as a page, with plots; open it in a browser:"
 	@$(BIN)/hotlap report latest --format html
 

@@ -95,6 +95,8 @@ def _answer(report: InvestigationReport, confirmed: Sequence[HypothesisRow]) -> 
         return f"The investigation is not finished: continue it with {hotlap('investigate', '--resume', report.identity.run)}"
     if unsettled := _unsettled(report):
         return f"No suspected cause was confirmed, and these are not settled: {unsettled}"
+    if report.identity.status is Status.FAILED:
+        return "It failed before any cause was tested, so nothing can be said of its speed."
     if any(h.verdict is Verdict.REFUTED for h in report.hypotheses):
         return "Every suspected cause was tested and refuted: the time goes to the work of training itself."
     return "No cause of slowness was found: the time goes to the work of training itself."
