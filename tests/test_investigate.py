@@ -15,6 +15,7 @@ from hotlap.interventions.intervention import Intervention, together
 from hotlap.investigate import conduct, judgement, plan
 from hotlap.investigate.iterations import shortened
 from hotlap.record.comparison import Work, WorkPair
+from hotlap.record.finding import Finding, Projection
 from hotlap.record.hypothesis import Hypothesis
 from hotlap.record.investigation import Settings
 from hotlap.target import words
@@ -267,4 +268,11 @@ def test_a_script_that_fails_says_so(folder):
 
 @pytest.mark.parametrize(("gain", "shrunk", "now"), [(1.25, 2.0, 1 / 0.6), (2.45, 2.36, 2.45), (1.0, 3.0, 1.0)])
 def test_what_is_left_to_save_is_a_larger_share_of_less_time(gain, shrunk, now):
+    """Of another part of training; what shortened the same part has left no more of it."""
+    save = Finding("c", "t", "update/optimizer", (), Projection(gain, (gain, gain)), False, "fix")
+    tested = Hypothesis(2, "c", 1, finding=save, projected=save.projected)
+    for stage, expected in (("collect/env_step", now), ("update/loss", gain)):
+        other = replace(save, stage=stage)
+        accepted = Hypothesis(1, "d", 1, finding=other, measured=shrunk, accepted=True)
+        assert plan.projected_now(tested, [accepted]).speedup == pytest.approx(expected)
     assert plan._with_less_time(gain, shrunk) == pytest.approx(now)

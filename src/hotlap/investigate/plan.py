@@ -125,14 +125,23 @@ def flags_of(sources: Sources, scratch: str) -> list[Knob]:
 
 
 def projected_now(hypothesis: Hypothesis, so_far: Sequence[Hypothesis]) -> Projection | None:
-    """What was projected, with what was accepted since: what is left to save is a larger share of less time."""
+    """What was projected, with what was accepted since: what is left to save is a larger share of less time.
+
+    Unless what was accepted has shortened the same part of training: fewer updates leave less of an optimizer's time to save.
+    """
     if hypothesis.finding is None or hypothesis.alone:
         return hypothesis.projected
-    since = [h.measured for h in so_far if h.accepted and h.profile == hypothesis.profile and h.measured]
+    part = _part(hypothesis)
+    since = [h.measured for h in so_far if h.accepted and h.profile == hypothesis.profile and h.measured and _part(h) != part]
     shrunk = math.prod(since)
     projected = hypothesis.finding.projected
     speedup, low, high = (_with_less_time(gain, shrunk) for gain in (projected.speedup, *projected.ci95))
     return Projection(speedup, (low, high))
+
+
+def _part(hypothesis: Hypothesis) -> str | None:
+    """The part of training that it is about."""
+    return hypothesis.finding.stage.partition("/")[0] if hypothesis.finding else None
 
 
 def _with_less_time(gain: float, shrunk: float) -> float:

@@ -4,11 +4,18 @@ import shlex
 from collections.abc import Sequence
 
 from hotlap.core import secrets
+from hotlap.record.machine import Machine, PythonChoice
 from hotlap.target.parsing import is_script
 
 
 def hotlap(verb: str, *words: str) -> str:
     return shlex.join(["hotlap", verb, *words])
+
+
+def python_flags(machine: Machine) -> list[str]:
+    """The `--python` that a script was run with."""
+    asked_for = machine.python_path if machine.python_choice is PythonChoice.FLAG else None
+    return ["--python", asked_for] if asked_for else []
 
 
 def on_target(verb: str, command: str, flags: Sequence[str] = ()) -> str | None:

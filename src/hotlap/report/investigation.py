@@ -6,7 +6,7 @@ from hotlap.core import units
 from hotlap.record.header import Status
 from hotlap.record.hypothesis import MORE_TIME, Reason, Verdict
 from hotlap.record.investigation import Gain, LearningVerdict
-from hotlap.report.commands import hotlap, on_target
+from hotlap.report.commands import hotlap, on_target, python_flags
 from hotlap.report.investigated import PLANNED, HypothesisRow, InvestigationReport
 from hotlap.report.investigated import report_of as report_of
 from hotlap.report.learning import learning_lines, learning_table
@@ -217,7 +217,8 @@ def _before_after(report: InvestigationReport) -> Table:
 
 def _recipe(report: InvestigationReport) -> Table:
     run = report.identity.run
-    again = on_target("investigate", report.command, ["--budget", f"{report.budget:.0f}s"])
+    python = python_flags(report.identity.machine)
+    again = on_target("investigate", report.command, [*python, "--budget", f"{report.budget:.0f}s"])
     rows: list[Cells] = [("again", again)] if again else []
     rows += [(f"experiment {h.id}", hotlap("report", f"{run}/{h.experiment}")) for h in report.hypotheses if h.experiment]
     if report.accepted:
@@ -232,7 +233,8 @@ def _monitoring(report: InvestigationReport) -> Table:
     rows: list[Cells] = []
     latest = report.after or report.before
     if latest and (rate := latest.throughput.env_steps_per_s):
-        command = on_target("profile", report.command, ["--target", f"env_steps_per_s>{0.9 * rate:.0f}"])
+        limit = ["--target", f"env_steps_per_s>{0.9 * rate:.0f}"]
+        command = on_target("profile", report.command, [*python_flags(report.identity.machine), *limit])
         rows += [("throughput", command)] if command else []
     rows.append(("once", hotlap("gate", "latest", "--save", "baseline.json")))
     rows.append(("in CI", hotlap("gate", "latest", "--baseline", "baseline.json", "--max-slowdown", "5%")))

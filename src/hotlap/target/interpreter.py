@@ -95,6 +95,14 @@ def machine_of(variants: Iterable[Variant]) -> Machine:
     return machine
 
 
+def asked_for(machine: Machine) -> str | None:
+    """The Python that somebody named when this was recorded, if it is still where the record says."""
+    if machine.python_choice is not PythonChoice.FLAG or machine.python_path is None:
+        return None
+    path = Path(machine.python_path).expanduser()
+    return str(path) if path.exists() else None
+
+
 def _on_path() -> Iterator[str]:
     return (path for name in ("python", "python3") if (path := shutil.which(name)))
 

@@ -15,7 +15,7 @@ from hotlap.record.hypothesis import Hypothesis
 from hotlap.record.investigation import Settings
 from hotlap.record.run import Run, load, write_atomically
 from hotlap.target import words
-from hotlap.target.interpreter import machine_of, with_interpreter
+from hotlap.target.interpreter import asked_for, machine_of, with_interpreter
 from hotlap.target.target import System, Variant
 from hotlap.verbs import flags
 from hotlap.verbs.interleaved import ScratchChoice, scratch_of
@@ -120,12 +120,13 @@ def _begin(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
 def _resume(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
     from hotlap.investigate import conduct
 
-    saved = load(args.resume or "", (Verb.INVESTIGATE,)).header.investigation.command
+    header = load(args.resume or "", (Verb.INVESTIGATE,)).header
+    saved = header.investigation.command
     if secrets.has_mask(saved) and not command:
         raise UsageError(f"the record keeps no secrets: name the target once more, as in {saved}")
     if command and secrets.masked_command(command) != saved:
         raise UsageError(f"{args.resume} is an investigation of {saved}, not of {secrets.masked_command(command)}")
-    variant = with_interpreter(words.variant(command or saved), args.python)
+    variant = with_interpreter(words.variant(command or saved), args.python or asked_for(header.machine))
     now, before = machine_of([variant]), load(args.resume or "").header.machine
     if before.python_path and (now.python, now.python_path) != (before.python, before.python_path):
         raise UsageError(f"{args.resume} was begun with Python {before.python} ({before.python_path}): choose it with --python")
