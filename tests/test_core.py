@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from hotlap.probe import core
+from hotlap.probe import alive, core
 from hotlap.probe.events import Events
 from hotlap.probe.hooks import environments as on_environments
 from hotlap.probe.hooks import patching as hooks
@@ -20,7 +20,7 @@ from hotlap.probe.hooks import torch as on_torch
 from hotlap.probe.kinds import ENDED, REGION, STEPPED
 
 native = pytest.mark.skipif(core._native is None, reason="no compiler, or no headers of Python")
-MAKERS = ("forward", "step", "region")
+MAKERS = ("forward", "step", "region", "unless")
 
 
 class Inner(gymnasium.Env):
@@ -280,3 +280,59 @@ def test_objects_of_some_classes_are_found_alike():
     for wrong in (([], [Net]), ((), (Net,)), ([],)):
         with pytest.raises(TypeError):
             core.instances(*wrong)
+
+
+class Holder:
+    """Refers to itself, as what it holds may do too."""
+
+    def __init__(self, **held):
+        self.itself = self
+        self.__dict__.update(held)
+
+
+@native
+def test_what_a_script_can_reach():
+    net, env, optimizer = Net(), Outer(Inner()), [Net()]
+    known = Holder(parts=[{"net": net}], call=lambda: env, later=(item for item in optimizer))
+    library = {"net": Net(), "known": known}
+
+    def reached(roots, without=(), types=(Net, Inner), ids=(), most=1000):
+        return core.reachable(roots, [globals(), *without], types, tuple(map(id, ids)), most)
+
+    assert set(map(id, reached([known]))) == {id(net), id(env.env), id(optimizer[0])}
+    assert reached([known], types=(Holder,)) == [known]
+    assert reached([Holder(library=library)], [library]) == []
+    assert reached([Holder(made=Net)], types=(Net,)) == []  # classes lead to all that a library has
+    assert reached([known], ids=(net, env)) is not None
+    assert reached([known], ids=(net, library["net"])) is None
+    assert reached([[known] for _ in range(10)], most=9) is None
+    with pytest.raises(TypeError):
+        core.reachable([], [], (), ("no id",), 1)
+
+
+@native
+def test_what_variables_hold():
+    unheard_of = Net()
+
+    def inner(argument):
+        local = Inner()
+        return core.variables(inspect.currentframe()), argument, local, unheard_of
+
+    held, *objects = inner(Net())
+    found = core.reachable(held, [], (Net, Inner), (), 100_000)
+    assert {id(item) for item in objects} <= {id(item) for item in found}
+    with pytest.raises(TypeError):
+        core.variables(objects)
+
+
+def test_the_script_s_objects_are_found_where_it_keeps_them(monkeypatch):
+    net, hidden = Net(), Holder()
+    classes = (Net,)
+    assert net in alive.alive(classes, {id(net)})
+    collected = [Net()]
+    monkeypatch.setattr(gc, "get_objects", lambda: collected)
+    if core._native:
+        assert alive.alive(classes, {id(net)})[0] is not collected[0]
+    assert alive.alive(classes, ()) == collected  # nothing was seen at work
+    hidden = id(Holder())  # gone
+    assert alive.alive(classes, {hidden}) == collected

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE 1 /* the registers of a thread that a signal interrupts */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <frameobject.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -157,7 +158,7 @@ typedef struct {
     PyObject *original, *slow;
     PyObject *helper; /* FORWARD: torch.is_grad_enabled. STEP: what reads a result. REGION: the stage's path. */
     int64_t kind;     /* of the events; with gradients it is one more */
-    int64_t number;   /* REGION: of the path. STEP: whether `num_envs` says how many steps one call makes. */
+    int64_t number;   /* REGION: of the path. STEP: whether `num_envs` says how many steps one call makes. UNLESS: what. */
     int special;      /* FORWARD: whether the original is torch's own call. REGION: whether it is an evaluation. */
 } Hook;
 
@@ -238,28 +239,82 @@ static PyObject *forward(Hook *h, PyObject *const *args, size_t nargsf, PyObject
     return result;
 }
 
+/* How NumPy's arrays and their types begin, in every version since 1.0. Whoever asks an array for its buffer waits until NumPy
+   has described it in text. */
+typedef struct {
+    PyObject_HEAD
+    PyTypeObject *scalar;
+    char kind, letter, order, flags;
+    int number;
+} ArrayType;
+
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int dimensions;
+    Py_ssize_t *shape, *strides;
+    PyObject *base;
+    ArrayType *type;
+    int flags; /* the first: rows lie one after another */
+} Array;
+
+/* The booleans of an array that has nothing else, without gaps; NULL if this is something else. */
+static const char *booleans(PyObject *object, Py_ssize_t *count) {
+    static PyTypeObject *arrays;
+    if (Py_TYPE(object) != arrays) {
+        if (arrays != NULL || Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE || strcmp(Py_TYPE(object)->tp_name, "numpy.ndarray"))
+            return NULL;
+        arrays = Py_TYPE(object);
+    }
+    Array *array = (Array *)object;
+    if (array->type->number != 0 || array->type->letter != '?' || !(array->flags & 1)) return NULL;
+    *count = 1;
+    for (int i = 0; i < array->dimensions; i++) *count *= array->shape[i];
+    return array->data;
+}
+
+static int is_zero(const char *bytes, Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (bytes[i]) return 0;
+    return 1;
+}
+
 /* Whether this says plainly that no episode ended: False, or an array of bytes that are all zero. */
 static int is_quiet(PyObject *done) {
+    Py_ssize_t count;
     if (done == Py_False) return 1;
-    if (done == Py_True || !PyObject_CheckBuffer(done)) return 0;
+    if (done == Py_True) return 0;
+    const char *bytes = booleans(done, &count);
+    if (bytes != NULL) return is_zero(bytes, count);
+    if (!PyObject_CheckBuffer(done)) return 0;
     Py_buffer view;
     if (PyObject_GetBuffer(done, &view, PyBUF_CONTIG_RO)) {
         PyErr_Clear();
         return 0;
     }
-    int quiet = view.itemsize == 1;
-    for (Py_ssize_t i = 0; quiet && i < view.len; i++) quiet = ((const char *)view.buf)[i] == 0;
+    int quiet = view.itemsize == 1 && is_zero(view.buf, view.len);
     PyBuffer_Release(&view);
     return quiet;
 }
 
-/* How many environments there are in one, or in what it wraps. Wrappers are not asked to pass the attribute on: some print a
-   warning then, and all of them take their time. */
+/* An attribute of the object itself, or NULL. Wrappers are not asked to pass it on: some print a warning then, and all of them
+   take their time. So does an exception that nobody wants to see, which is why Python's own function is asked. */
+static PyObject *attribute(PyObject *object, PyObject *name) {
+#if PY_VERSION_HEX < 0x030d0000
+    PyObject *value = _PyObject_GenericGetAttrWithDict(object, name, NULL, 1);
+#else
+    PyObject *value = PyObject_GenericGetAttr(object, name);
+#endif
+    if (value == NULL) PyErr_Clear();
+    return value;
+}
+
+/* How many environments there are in one, or in what it wraps. */
 static int64_t num_envs(PyObject *env) {
     int64_t steps = 1;
     Py_INCREF(env);
     for (int depth = 0; env != NULL && depth < 32; depth++) {
-        PyObject *number = PyObject_GenericGetAttr(env, s_num_envs);
+        PyObject *number = attribute(env, s_num_envs);
         if (number != NULL && number != Py_None) {
             steps = PyLong_AsLongLong(number);
             if (steps == -1 && PyErr_Occurred()) steps = 1;
@@ -267,8 +322,7 @@ static int64_t num_envs(PyObject *env) {
             break;
         }
         Py_XDECREF(number);
-        PyErr_Clear();
-        PyObject *inner = PyObject_GenericGetAttr(env, s_env);
+        PyObject *inner = attribute(env, s_env);
         Py_DECREF(env);
         env = inner;
     }
@@ -353,6 +407,15 @@ static PyObject *region(Hook *h, PyObject *const *args, size_t nargsf, PyObject 
     return result;
 }
 
+/* Functions whose hook has something to do only unless ... */
+enum { INSIDE, INSIDE_ALONE, NOT_UPDATED };
+
+static PyObject *unless(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    State *s = h->state;
+    int passes = h->number == NOT_UPDATED ? !s->updated : s->inside && !(h->number == INSIDE_ALONE && s->threaded);
+    return PyObject_Vectorcall(passes ? h->original : h->slow, args, nargsf, kwnames);
+}
+
 static PyObject *make(PyObject *args, vectorcallfunc call) {
     Hook *h = PyObject_GC_New(Hook, &HookType);
     if (h == NULL) return NULL;
@@ -373,6 +436,7 @@ static PyObject *make(PyObject *args, vectorcallfunc call) {
 static PyObject *make_forward(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)forward); }
 static PyObject *make_step(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)step); }
 static PyObject *make_region(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)region); }
+static PyObject *make_unless(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)unless); }
 
 static int Hook_traverse(Hook *h, visitproc visit, void *arg) {
     Py_VISIT(h->dict);
@@ -444,186 +508,17 @@ static PyTypeObject HookType = {
     .tp_getset = Hook_getset,
 };
 
-/* -- the sampler's clock: a thread that asks the main thread for a stack sample, without Python's lock --
-
-   It asks by a signal: Python handles those between any two instructions, and nothing else that comes from outside. Before Python
-   hears of it, the signal's own handler notes when it came and where the processor was: in the interpreter, or in native code. */
-
-typedef struct {
-    uintptr_t begin, end;
-} Code;
-
-static struct {
-    pthread_t thread, watched;
-    volatile int running, stopped, asked, asleep, native, number;
-    volatile int64_t delivered;
-    int64_t period, when;
-    char status[64]; /* the file that says whether the watched thread runs */
-    Code interpreter, hooks, clock; /* reading the clock is so short that Python's call of it costs more */
-    struct sigaction python; /* Python's own handler */
-} ticker;
-
-/* Whether the watched thread sleeps in the system: the signal wakes it up, so afterwards nobody could tell. */
-static int is_asleep(void) {
-    char text[256];
-    int file = open(ticker.status, O_RDONLY);
-    if (file < 0) return 0;
-    ssize_t size = read(file, text, sizeof text - 1);
-    close(file);
-    text[size > 0 ? size : 0] = 0;
-    char *end = strrchr(text, ')');
-    return end != NULL && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
-}
-
-/* The mapped code around an address; empty where the system does not tell. */
-static Code code_around(uintptr_t address) {
-    Code code = {0, 0};
-    char line[512], rights[8];
-    unsigned long begin, end;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
-        if (sscanf(line, "%lx-%lx %7s", &begin, &end, rights) == 3 && begin <= address && address < end) code = (Code){begin, end};
-    if (maps != NULL) fclose(maps);
-    return code;
-}
-
-static uintptr_t interrupted_at(void *context) {
-#if defined(__linux__) && defined(__x86_64__)
-    return (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-#elif defined(__linux__) && defined(__aarch64__)
-    return (uintptr_t)((ucontext_t *)context)->uc_mcontext.pc;
-#else
-    return 0;
-#endif
-}
-
-static int holds(Code code, uintptr_t address) { return address >= code.begin && address < code.end; }
-
-static void on_signal(int number, siginfo_t *info, void *context) {
-    int error = errno;
-    uintptr_t at = interrupted_at(context);
-    int known = at != 0 && ticker.interpreter.end != 0;
-    ticker.native = known ? !holds(ticker.interpreter, at) && !holds(ticker.hooks, at) && !holds(ticker.clock, at) : -1;
-    ticker.delivered = now();
-    if (!(ticker.python.sa_flags & SA_SIGINFO) && ticker.python.sa_handler != SIG_DFL && ticker.python.sa_handler != SIG_IGN)
-        ticker.python.sa_handler(number);
-    errno = error;
-}
-
-static void *ticking(void *unused) {
-    struct timespec pause = {ticker.period / 1000000000, ticker.period % 1000000000};
-    while (!ticker.stopped) {
-        nanosleep(&pause, NULL);
-        if (!ticker.running || ticker.asked) continue;
-        ticker.asleep = is_asleep();
-        ticker.when = now();
-        ticker.asked = 1;
-        pthread_kill(ticker.watched, ticker.number);
-    }
-    return NULL;
-}
-
-static PyObject *ticker_start(PyObject *module, PyObject *args) {
-    long long period;
-    int number;
-    if (!PyArg_ParseTuple(args, "Li", &period, &number)) return NULL;
-    snprintf(ticker.status, sizeof ticker.status, "/proc/self/task/%ld/stat", (long)PyThread_get_thread_native_id());
-    ticker.watched = pthread_self(), ticker.period = period, ticker.number = number, ticker.running = ticker.stopped = ticker.asked = 0;
-    ticker.native = -1, ticker.delivered = 0;
-    ticker.interpreter = code_around((uintptr_t)&PyEval_EvalCode);
-    ticker.hooks = code_around((uintptr_t)&on_signal);
-#ifdef __linux__
-    ticker.clock = code_around((uintptr_t)getauxval(AT_SYSINFO_EHDR));
-#endif
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    sigemptyset(&action.sa_mask);
-    if (sigaction(number, &action, &ticker.python)) return PyErr_SetFromErrno(PyExc_OSError);
-    if (pthread_create(&ticker.thread, NULL, ticking, NULL)) return PyErr_SetFromErrno(PyExc_OSError);
-    Py_RETURN_NONE;
-}
-
-static PyObject *ticker_run(PyObject *module, PyObject *on) {
-    ticker.running = PyObject_IsTrue(on);
-    Py_RETURN_NONE;
-}
-
-static PyObject *ticker_when(PyObject *module, PyObject *unused) {
-    PyObject *times = Py_BuildValue(
-        "LLii", (long long)(ticker.asked ? ticker.when : 0), (long long)ticker.delivered, ticker.asleep, ticker.native);
-    ticker.asked = 0;
-    return times;
-}
-
-static PyObject *ticker_stop(PyObject *module, PyObject *unused) {
-    ticker.running = 0, ticker.stopped = 1;
-    Py_BEGIN_ALLOW_THREADS;
-    pthread_join(ticker.thread, NULL);
-    Py_END_ALLOW_THREADS;
-    Py_RETURN_NONE;
-}
-
-/* -- which of many objects are of some classes: there are hundreds of thousands, and the script waits -- */
-
-static int by_address(const void *a, const void *b) {
-    uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
-    return (x > y) - (x < y);
-}
-
-static PyObject *instances(PyObject *module, PyObject *args) {
-    PyObject *objects, *types;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &objects, &PyTuple_Type, &types)) return NULL;
-    Py_ssize_t count = PyTuple_GET_SIZE(types);
-    uintptr_t *wanted = PyMem_Malloc(((size_t)count + 1) * sizeof *wanted);
-    PyObject *found = wanted == NULL ? PyErr_NoMemory() : PyList_New(0);
-    unsigned char maybe[4096] = {0}; /* by some bits of the address: nearly all objects end here */
-    for (Py_ssize_t i = 0; found && i < count; i++) {
-        wanted[i] = (uintptr_t)PyTuple_GET_ITEM(types, i);
-        maybe[wanted[i] >> 4 & 4095] = 1;
-    }
-    if (found) qsort(wanted, (size_t)count, sizeof *wanted, by_address);
-    for (Py_ssize_t i = 0; found && i < PyList_GET_SIZE(objects); i++) {
-        uintptr_t type = (uintptr_t)Py_TYPE(PyList_GET_ITEM(objects, i));
-        if (maybe[type >> 4 & 4095] && bsearch(&type, wanted, (size_t)count, sizeof *wanted, by_address) &&
-            PyList_Append(found, PyList_GET_ITEM(objects, i)))
-            Py_CLEAR(found);
-    }
-    PyMem_Free(wanted);
-    return found;
-}
-
-/* -- audit events: the interpreter has thousands a second, id() among them, and a few of them matter -- */
-
-static PyObject *watched_events, *on_event;
-
-static int audited(const char *event, PyObject *arguments, void *unused) {
-    if (on_event == NULL || (*event != 'o' && *event != 's' && *event != 'p') || !Py_IsInitialized()) return 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(watched_events); i++)
-        if (!strcmp(event, PyBytes_AS_STRING(PyTuple_GET_ITEM(watched_events, i)))) {
-            PyObject *result = PyObject_CallFunction(on_event, "sO", event, arguments);
-            Py_XDECREF(result);
-            return result == NULL ? -1 : 0;
-        }
-    return 0;
-}
-
-static PyObject *audit(PyObject *module, PyObject *args) {
-    static int is_installed;
-    PyObject *events, *function;
-    if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &events, &function)) return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(events); i++)
-        if (!PyBytes_Check(PyTuple_GET_ITEM(events, i))) return PyErr_Format(PyExc_TypeError, "names of events must be bytes");
-    Py_XINCREF(events);
-    Py_XSETREF(watched_events, events);
-    Py_XINCREF(function == Py_None ? NULL : function);
-    Py_XSETREF(on_event, function == Py_None ? NULL : function);
-    if (!is_installed && PySys_AddAuditHook(audited, NULL)) return NULL;
-    is_installed = 1;
-    Py_RETURN_NONE;
-}
+#include "ticker.h"
+#include "objects.h"
+#include "audit.h"
 
 static PyMethodDef methods[] = {
     {"audit", audit, METH_VARARGS, "(names of events as bytes, function or None): it is called with each of these audit events"},
     {"instances", instances, METH_VARARGS, "(list, tuple of classes): the objects of exactly these classes"},
+    {"reachable", reachable, METH_VARARGS,
+     "(list, list, tuple of classes, tuple of ids, number): the objects of exactly these classes that can be reached from the first "
+     "list without those in the second; None if not all of these ids can be, or more than that number of objects"},
+    {"variables", variables, METH_O, "(frame): what its variables hold"},
     {"ticker_start", ticker_start, METH_VARARGS, "(nanoseconds, number of a signal): its handler is called on the main thread"},
     {"ticker_run", ticker_run, METH_O, "(whether to ask for stack samples)"},
     {"ticker_when", ticker_when, METH_NOARGS, 
@@ -633,6 +528,7 @@ static PyMethodDef methods[] = {
     {"forward", make_forward, METH_VARARGS, "(state, original, slow, is_grad_enabled, kind, 0, is torch's own call)"},
     {"step", make_step, METH_VARARGS, "(state, original, slow, read, kind, num_envs counts, False)"},
     {"region", make_region, METH_VARARGS, "(state, original, slow, path, kind, number of the path, is an evaluation)"},
+    {"unless", make_unless, METH_VARARGS, "(state, original, slow, None, 0, when the original alone is called, False)"},
     {NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "hotlap_core", NULL, -1, methods};

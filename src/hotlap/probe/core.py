@@ -14,6 +14,7 @@ import sysconfig
 from array import array
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from hotlap.core import native
@@ -81,7 +82,8 @@ def _load() -> tuple[Any, str]:
         return None, "HOTLAP_CORE=python asks for that"
     if sys.implementation.name != "cpython" or "t" in sys.abiflags:
         return None, "the ones in C need CPython and its global lock"
-    source = Path(__file__).with_name("core.c")
+    folder = Path(__file__).parent
+    source = folder / "core.c"
     flags = [
         "-std=gnu11",
         "-O2",
@@ -91,7 +93,8 @@ def _load() -> tuple[Any, str]:
         *(["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []),
     ]
     try:
-        path = native.library("core", source.read_text(), *flags, sys.version, sysconfig.get_platform())
+        texts = [file.read_text() for file in (source, *sorted(folder.glob("*.h")))]
+        path = native.library("core", *texts, *flags, sys.version, sysconfig.get_platform())
         if not path.exists():
             if (cc := native.compiler()) is None:
                 return None, "there is no C compiler"
@@ -129,9 +132,12 @@ def _instances(objects: list[Any], types: tuple[type, ...]) -> list[Any]:
 
 _native, WHY_PYTHON = _load()
 instances: Callable[[list[Any], tuple[type, ...]], list[Any]] = getattr(_native, "instances", _instances)
+reachable: Callable[..., list[Any] | None] | None = getattr(_native, "reachable", None)  # objects that variables lead to
+variables: Callable[[FrameType], list[Any]] = getattr(_native, "variables", lambda _: [])  # of a running function
 audit: Callable[..., None] | None = getattr(_native, "audit", None)  # calls a function with some of the audit events
 ticker: Any = _native  # has the clock of the sampler, if it is there
-forward, step, region = map(_maker, ("forward", "step", "region"))
+forward, step, region, unless = map(_maker, ("forward", "step", "region", "unless"))
+INSIDE, INSIDE_ALONE, NOT_UPDATED = range(3)  # when `unless` calls the original alone
 if TYPE_CHECKING:
     State = PythonState
 else:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import sys
 import time
 from collections import Counter
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hotlap.probe import core
+from hotlap.probe.alive import alive
 from hotlap.probe.frameworks import frameworks
 from hotlap.probe.hooks.patching import below
 from hotlap.probe.results import attribute
@@ -23,12 +24,11 @@ MOST_MODULES = 2_000
 DEEPEST_CHAIN = 30
 
 
-def describe() -> Description:
-    """The objects alive now. Takes some hundredths of a second: ask between windows."""
+def describe(at_work: Collection[int] = ()) -> Description:
+    """The objects alive now: ask between windows. `at_work` are the ids of objects that the script was seen to use."""
     torch = sys.modules.get("torch")
-    modules, optimizers, environments = _alive(
-        (torch.nn.Module,) if torch else (), (torch.optim.Optimizer,) if torch else (), _environment_types()
-    )
+    kinds = ((torch.nn.Module,) if torch else (), (torch.optim.Optimizer,) if torch else (), _environment_types())
+    modules, optimizers, environments = _alive(kinds, at_work)
     inner = {id(child) for module in modules for child in module.children()}
     return Description(
         environments=_chains(environments),
@@ -38,11 +38,11 @@ def describe() -> Description:
     )
 
 
-def _alive(*wanted: tuple[type, ...]) -> tuple[list[Any], ...]:
+def _alive(wanted: Iterable[tuple[type, ...]], at_work: Collection[int]) -> list[list[Any]]:
     """For each tuple of classes the objects of them, or of classes derived from them."""
     kinds = [tuple(cls for base in classes for cls in (base, *below(base))) for classes in wanted]
-    found = core.instances(gc.get_objects(), tuple(cls for classes in kinds for cls in classes))
-    return tuple(core.instances(found, classes) for classes in kinds)
+    found = alive(tuple(cls for classes in kinds for cls in classes), at_work)
+    return [core.instances(found, classes) for classes in kinds]
 
 
 def _environment_types() -> tuple[type, ...]:

@@ -81,6 +81,7 @@ class Events(State):
         "_paused_since",
         "_traced",
         "_worker",
+        "at_work",
         "cannot_pause",
         "counted",
         "lines",
@@ -140,6 +141,7 @@ class Events(State):
         self._learned = False
         self.touched = False  # whether an environment stepped in this window
         self._traced = False
+        self.at_work: set[int] = set()  # ids of the environments and optimizers that stepped in the window that was traced
         self.watching = self.watching_steps = False
         self._on_window = on_window
         self._on_pause_end: Callable[[Sample], None] = lambda _: None
@@ -402,6 +404,8 @@ class Events(State):
         moments, self.moments = self.moments, []
         for moment in moments:
             moment.by_lines = self.lines.path_of(moment.stack)
+        if self._traced:
+            self.at_work = {first for kind, _, _, first, _ in log if kind in (STEPPED, OPTIMIZER)}
         sample = self.timeline.window(log, now, counts, moments, self._traced)
         if sample is not None:
             sample.threads = threads

@@ -210,7 +210,7 @@ class Recorder:
             with suppress(Exception):
                 self._watch.settle(sample, EVENTS.origin)
         with suppress(Exception):  # strange objects must never be the script's trouble
-            self._description = describe()
+            self._description = describe(EVENTS.at_work)
         if self._gpu:
             sample.gpu = self._gpu.end(sample)
             self._save(KERNELS, self._gpu.spans[:MAX_EVENTS])

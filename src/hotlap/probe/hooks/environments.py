@@ -171,7 +171,7 @@ def _beginning(events: Events) -> Around:
             finally:
                 events.end(STEPPED, begin, id(env))
 
-        return call
+        return core.unless(events, original, call, None, 0, core.INSIDE, False)
 
     return around_begun
 

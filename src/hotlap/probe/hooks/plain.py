@@ -116,15 +116,19 @@ def _count(first: FirstStep, events: Events) -> None:
             events.at_once(ENDED, id(first.env), which)
 
 
+def is_users_module(name: str, module: Any) -> bool:
+    if name not in _users:
+        file = getattr(module, "__file__", None) or "<"
+        # A notebook has no file.
+        _users[name] = name == "__main__" or (is_users(file) and not name.startswith("hotlap."))
+    return _users[name]
+
+
 def _scan() -> None:
     """Put what may step in the user's modules on trial, if it is new."""
     for name, module in list(sys.modules.items()):
         with suppress(Exception):  # strange modules must never be the script's trouble
-            if name not in _users:
-                file = getattr(module, "__file__", None) or "<"
-                # A notebook has no file.
-                _users[name] = name == "__main__" or (is_users(file) and not name.startswith("hotlap."))
-            for value in [*vars(module).values()] if _users[name] else ():
+            for value in [*vars(module).values()] if is_users_module(name, module) else ():
                 with suppress(Exception):  # nor strange classes
                     _try(name, value)
 

@@ -37,7 +37,7 @@ def patch_torch(torch: ModuleType, events: Events) -> None:
             finally:
                 events.end(BACKWARD, begin)
 
-        return call
+        return core.unless(events, original, call, None, 0, core.INSIDE_ALONE, False)
 
     wrap(torch.Tensor, "backward", around_backward)
     wrap(torch.autograd, "backward", around_backward)
@@ -163,7 +163,7 @@ def _patch_modules(torch: ModuleType, events: Events) -> None:
                 events.at_once(TARGETING)
             return original(*args, **kwargs)
 
-        return call
+        return core.unless(events, original, call, None, 0, core.NOT_UPDATED, False)
 
     for name in ("parameters", "load_state_dict"):
         wrap(Module, name, around_parameters)
