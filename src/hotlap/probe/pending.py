@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from hotlap.core import stages
 from hotlap.core.paths import ACT, LOSS, STORE, TARGET
@@ -39,7 +40,7 @@ class Pending:
         self.rows = rows  # of a forward pass
         self.is_known = path is not None
         self.path = path or ""  # of a phase or a line; of anything, once it is settled
-        self.moments: list[Moment] = []  # stack samples that may know more
+        self.moments: Sequence[Moment] = ()  # stack samples that may know more
         self.settled = False
         self.time = self.copying = 0
         self.counts: defaultdict[str, float] | None = None

@@ -31,45 +31,20 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from hotlap.core import stages
-from hotlap.core.counts import (
-    CHOICES,
-    ENV_STEPS,
-    EPISODE_STEPS,
-    EPISODES,
-    FORWARDS,
-    GRADIENT_FORWARDS,
-    PARALLEL,
-    ROWS,
-    STEP_MEDIAN,
-    STEP_P99,
-    SYNC_CALLS,
-    UPDATES,
-)
+from hotlap.core.counts import CHOICES, ENV_STEPS, EPISODE_STEPS, EPISODES, SYNC_CALLS, UPDATES
 from hotlap.core.paths import BACKWARD as GRADIENTS
 from hotlap.core.paths import LOSS, RESET, STEP, STORE
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
-from hotlap.core.sample import MAX_EVENTS, Sample
+from hotlap.core.sample import Sample
+from hotlap.probe.charges import Charges, Run
 from hotlap.probe.kinds import (
-    BACKWARD,
-    BYTES,
-    CARVED,
-    COPIES,
     ENDED,
     ENV_PATHS,
     EVALUATING,
-    FORWARD,
     GRADIENT_COMPILED,
     GRADIENT_FORWARD,
-    LINE,
-    OPTIMIZER,
     PATHS,
-    PHASE,
-    REGION,
     STEPPED,
-    SYNCS,
-    TARGETING,
-    TO_DEVICE,
-    TO_HOST,
     WAITED,
     Event,
 )
@@ -83,71 +58,23 @@ from hotlap.probe.pending import (
     GRADIENT_PASS,
     IN_PHASE,
     PASS,
-    START,
     TARGETED,
     Moment,
     Pending,
 )
-from hotlap.probe.shares import SampledShares
-
-_Times = defaultdict[str, int]
-_Counts = defaultdict[str, float]
 
 
-class _Run:
-    """What events on one environment charged and counted."""
-
-    __slots__ = ("counts", "exclusive")
-
-    def __init__(self) -> None:
-        self.exclusive: _Times = defaultdict(int)
-        self.counts: _Counts = defaultdict(float)
-
-
-class _Turns:
-    """Environments that step one after another, each an object of its own, as they do in `for env in envs`."""
-
-    def __init__(self) -> None:
-        self._round: set[int] = set()  # that have stepped since actions were chosen
-        self._seen: set[int] = set()
-        self._returned: set[int] = set()  # that stepped again after another one
-        self._last = 0
-
-    @property
-    def parallel(self) -> int:
-        return len(self._returned) if len(self._returned) > 1 else 0
-
-    def begins_round(self, env: int) -> bool:
-        """Whether actions were chosen anew for this step."""
-        if env != self._last:
-            if env in self._seen:
-                self._returned.add(env)
-            self._seen.add(env)
-            self._last = env
-        begins = not self._round or env in self._round
-        if begins:
-            self._round = {env}
-        else:
-            self._round.add(env)
-        return begins
-
-    def end_round(self) -> None:
-        """A network ran: what steps now was chosen by it."""
-        self._round = set()
-
-
-class Timeline:
-    """Charges the time of windows to stages. `origin` is when the run began, in the nanoseconds of the events.
+class Timeline(Charges):
+    """Charges the time of windows to stages.
 
     Until an environment was seen, nobody knows whether the time between updates collects or samples: it stays unattributed. A
     process that the script started to learn in has no environment (`collects` is false), and samples.
     """
 
     def __init__(self, origin: int, collects: bool = True) -> None:
-        self._origin = origin
+        self._rounds: defaultdict[int, int] = defaultdict(int)  # optimizer -> its steps since the environment's
+        super().__init__(origin)
         self._is_unclear = collects
-        self._last = self.opened = origin
-        self._pending = [Pending(START)]
         self._act_rows = -1  # rows of the last forward pass that chose actions
         self._learned = False
         self._env = 0  # the environment that was touched last; events on it are a run
@@ -155,38 +82,27 @@ class Timeline:
         self._env_steps: defaultdict[int, int] = defaultdict(int)  # environment -> calls of its step
         self._begun: dict[tuple[int, int], int] = {}  # an environment, and which one in it -> call at which its episode began
         self._evaluating = False  # the script said so, by the names of its functions
-        self._run: _Run | None = None  # what was charged in this run, if it may turn out to be an evaluation
-        self._held: list[Event] = []  # what happened inside an event whose end is still to come
-        self._ended = ""  # the stage of the event before
-        self._shares = SampledShares()
-        self._rounds: defaultdict[int, int] = defaultdict(int)  # optimizer -> its steps since the environment's
-        self._fresh([], False)
-
-    def forget_samples(self) -> None:
-        """What lines are known to do has changed: stack samples until now say nothing about windows to come."""
-        self._shares = SampledShares()
-
-    def open(self, now: int) -> None:
-        """A window begins."""
-        self.opened = self._last = now
 
     def window(
         self, log: Iterable[Event], now: int | None, counts: dict[str, float], moments: list[Moment], traced: bool
     ) -> Sample | None:
         """The window that these events fill. It ends `now`, when an environment begins to step, or else with the last event."""
         self._fresh(moments, traced)
+        self._rounds.clear()
+        players = _PLAYERS
         for event in log:
-            self._play(event)
+            players[event[0]](self, event)
         if now is not None:
             self._until(now)
             self._settle_before_env()
         if self._run is not None:
-            self._run = _Run()  # only what a window still holds can be moved
+            self._run = Run()  # only what a window still holds can be moved
         return self._sample(counts)
 
     def count_only(self, log: Iterable[Event], begin: int, end: int, counts: dict[str, float]) -> Sample:
         """A pause, in which steps and updates were only counted. After it, learning has just turned into acting."""
         self._fresh([], False)
+        self._rounds.clear()
         self._end_run(False)
         for kind, _, _, first, second in log:
             if kind == STEPPED:
@@ -195,7 +111,7 @@ class Timeline:
                 self._counts[CHOICES] += second > 0 and self._turns.begins_round(first)
                 self._rounds.clear()
             elif kind == ENDED:
-                self._end_episode(first, second)
+                self._play_end((kind, 0, 0, first, second))
             else:
                 self._count_update(first)
         for what, number in counts.items():
@@ -203,63 +119,11 @@ class Timeline:
         self._pending = [Pending(AFTER_UPDATE)]
         return Sample(begin - self._origin, end - begin, counts=dict(self._counts))
 
-    # -- events --
+    # -- events, by their kinds --
 
-    def _play(self, event: Event) -> None:
-        kind, begin, end, first, second = event
-        if kind == CARVED or (kind in (TO_DEVICE, TO_HOST) and second):
-            self._held.append(event)
-            return
-        if kind == SYNCS and second and self._ended:
-            self._counts[f"{SYNC_CALLS}@{self._ended}"] += first
-            return
-        if kind == ENDED:
-            self._end_episode(first, second)
-            return
+    def _play_env(self, event: Event) -> None:
+        kind, begin, end, env, steps = event
         self._until(begin)
-        if kind in ENV_PATHS:
-            self._play_env(kind, end, first, second)
-        elif FORWARD <= kind <= GRADIENT_COMPILED:
-            self._turns.end_round()
-            pending = Pending(GRADIENT_PASS if kind in (GRADIENT_FORWARD, GRADIENT_COMPILED) else PASS, first)
-            self._pending.append(pending)
-            for held in self._take_held(end):
-                self._until(held[1])
-                self._copy_while_pending(pending, held)
-            self._until(end)
-            self._ended = ""
-        elif kind == BACKWARD:
-            self._settle_before_backward()
-            self._end_run(self._evaluating)  # what is learned from is no evaluation
-            self._pass(GRADIENTS, end)
-            self._pending = [Pending(AFTER_BACKWARD)]
-        elif kind == OPTIMIZER:
-            for pending in self._pending:  # clipping lies between the gradients and the step
-                self._settle(pending, OPTIMIZE if pending.kind == AFTER_BACKWARD else LOSS)
-            self._pass(OPTIMIZE, end)
-            self._count_update(first)
-            self._learned = True
-            self._pending = [Pending(AFTER_UPDATE)]
-        elif kind == REGION:  # what is pending goes on after it
-            self._pass(PATHS[first], end)
-            if PATHS[first] == STORE:
-                self._play_line(None, stored=True)
-        elif kind == PHASE:
-            for pending in self._pending:
-                if pending.kind == AFTER_UPDATE:  # the end of the learning phase
-                    pending.kind, pending.path, pending.is_known = IN_PHASE, stages.UPDATE, True
-            self._pending.append(Pending(IN_PHASE, path=PATHS[first]))
-        elif kind == TARGETING:
-            if self._pending and self._pending[-1].kind == AFTER_UPDATE and not self._pending[-1].is_known:
-                self._pending.append(Pending(TARGETED))
-        elif kind == LINE:
-            self._play_line(PATHS[first] if first >= 0 else None, bool(second))
-        elif self._pending and kind == SYNCS:
-            self._pending[-1].note(SYNC_CALLS, first)
-        elif self._pending:
-            self._copy_while_pending(self._pending[-1], event)
-
-    def _play_env(self, kind: int, end: int, env: int, steps: int) -> None:
         path = ENV_PATHS[kind]
         self._is_unclear = False
         self._rounds.clear()
@@ -275,13 +139,96 @@ class Timeline:
             self._env_steps[env] += 1
         self._pending = [Pending(AFTER_ENV)]
 
+    def _play_end(self, event: Event) -> None:
+        _, _, _, env, which = event
+        steps = self._env_steps[env]
+        self._count(EPISODES, 1)
+        self._count(EPISODE_STEPS, steps - self._begun.get((env, which), 0))
+        self._begun[env, which] = steps
+
+    def _play_pass(self, event: Event) -> None:
+        kind, begin, end, rows, _ = event
+        self._until(begin)
+        self._turns.end_round()
+        pending = Pending(GRADIENT_PASS if kind in (GRADIENT_FORWARD, GRADIENT_COMPILED) else PASS, rows)
+        self._pending.append(pending)
+        if self._held:
+            for held in self._take_held(end):
+                self._until(held[1])
+                self._copy_while_pending(pending, held)
+        self._until(end)
+        self._ended = ""
+
+    def _play_backward(self, event: Event) -> None:
+        self._until(event[1])
+        self._settle_before_backward()
+        self._end_run(self._evaluating)  # what is learned from is no evaluation
+        self._pass(GRADIENTS, event[2])
+        self._pending = [Pending(AFTER_BACKWARD)]
+
+    def _play_optimizer(self, event: Event) -> None:
+        self._until(event[1])
+        for pending in self._pending:  # clipping lies between the gradients and the step
+            self._settle(pending, OPTIMIZE if pending.kind == AFTER_BACKWARD else LOSS)
+        self._pass(OPTIMIZE, event[2])
+        self._count_update(event[3])
+        self._learned = True
+        self._pending = [Pending(AFTER_UPDATE)]
+
+    def _play_region(self, event: Event) -> None:
+        """What is pending goes on after it."""
+        path = PATHS[event[3]]
+        self._until(event[1])
+        self._pass(path, event[2])
+        if path == STORE:
+            self._new_line(None, stored=True)
+
+    def _play_phase(self, event: Event) -> None:
+        self._until(event[1])
+        for pending in self._pending:
+            if pending.kind == AFTER_UPDATE:  # the end of the learning phase
+                pending.kind, pending.path, pending.is_known = IN_PHASE, stages.UPDATE, True
+        self._pending.append(Pending(IN_PHASE, path=PATHS[event[3]]))
+
+    def _play_targeting(self, event: Event) -> None:
+        self._until(event[1])
+        if self._pending and self._pending[-1].kind == AFTER_UPDATE and not self._pending[-1].is_known:
+            self._pending.append(Pending(TARGETED))
+
+    def _play_line(self, event: Event) -> None:
+        _, begin, _, number, stored = event
+        self._until(begin)
+        self._new_line(PATHS[number] if number >= 0 else None, bool(stored))
+
+    def _play_syncs(self, event: Event) -> None:
+        _, begin, _, number, inside = event
+        if inside and self._ended:
+            self._counts[f"{SYNC_CALLS}@{self._ended}"] += number
+            return
+        self._until(begin)
+        if self._pending:
+            self._pending[-1].note(SYNC_CALLS, number)
+
+    def _play_carved(self, event: Event) -> None:
+        self._held.append(event)
+
+    def _play_copy(self, event: Event) -> None:
+        if event[4]:  # inside an event that is open
+            self._held.append(event)
+            return
+        self._until(event[1])
+        if self._pending:
+            self._copy_while_pending(self._pending[-1], event)
+
+    # -- what they mean --
+
     def _count_update(self, optimizer: int) -> None:
         """An update is one round of the algorithm: between environment steps, the optimizer that steps most often counts."""
         most = max(self._rounds.values(), default=0)
         self._rounds[optimizer] += 1
         self._counts[UPDATES] += self._rounds[optimizer] > most
 
-    def _play_line(self, path: str | None, stored: bool) -> None:
+    def _new_line(self, path: str | None, stored: bool) -> None:
         if not self._pending or self._pending[-1].kind not in BY_LINES:
             return
         for pending in reversed(self._pending if stored else []):
@@ -290,41 +237,12 @@ class Timeline:
             pending.path, pending.is_known = STORE, True
         self._pending.append(Pending(self._pending[-1].kind, path=path))
 
-    def _end_episode(self, env: int, which: int) -> None:
-        steps = self._env_steps[env]
-        self._count(EPISODES, 1)
-        self._count(EPISODE_STEPS, steps - self._begun.get((env, which), 0))
-        self._begun[env, which] = steps
-
-    # -- settling --
-
-    def _settle(self, pending: Pending, path: str) -> None:
-        if pending.kind in BY_LINES and not pending.is_known:
-            self._shares.add(pending, path)
-        path = pending.path = pending.path if pending.is_known else path
-        if not path:
-            return
-        pending.settled = True
-        self._exclusive[path] += pending.time
-        self._calls[path] += 1
-        if self._run is not None:
-            self._run.exclusive[path] += pending.time
-        if pending.kind == PASS or pending.kind == GRADIENT_PASS:
-            self._counts[f"{FORWARDS}@{path}"] += 1
-            self._counts[f"{ROWS}@{path}"] += pending.rows
-            if pending.kind == GRADIENT_PASS:
-                self._counts[f"{GRADIENT_FORWARDS}@{path}"] += 1
-        if pending.copying:
-            self._charge(f"{path}/{stages.TRANSFER}", pending.copying)
-        if pending.counts:
-            for what, number in pending.counts.items():
-                self._counts[f"{what}@{path}"] += number
-
     def _settle_before_env(self) -> None:
         for pending in self._pending:
-            if pending.kind == PASS or pending.kind == GRADIENT_PASS:
+            kind = pending.kind
+            if kind in (PASS, GRADIENT_PASS):
                 self._act_rows = pending.rows
-            self._settle(pending, BEFORE_ENV[pending.kind])
+            self._settle(pending, BEFORE_ENV[kind])
         self._pending = []
 
     def _settle_before_backward(self) -> None:
@@ -352,7 +270,7 @@ class Timeline:
         played = self._run is not None and 0 < self._run.counts[EPISODES] < self._run.counts[ENV_STEPS]
         self._end_run(self._evaluating or (played and path == STEP and env in self._known_envs))
         if self._learned and path == RESET and (evaluating or (self._known_envs and env != self._env)):
-            self._run = _Run()
+            self._run = Run()
         self._evaluating = evaluating
         self._known_envs.add(env)
         self._env = env
@@ -367,136 +285,25 @@ class Timeline:
             self._calls[stages.EVALUATE] += 1
         self._run, self._evaluating = None, False
 
-    # -- bookkeeping --
 
-    def _until(self, now: int) -> None:
-        """Time passes in which nothing was open but what is pending."""
-        now = max(now, self._last)
-        pending = self._pending[-1] if self._pending else None
-        if pending is not None:
-            pending.time += now - self._last
-            if self._spans is not None:
-                self._keep_span(pending, self._last, now)
-        if self._moments and self._moments[-1].time < now:
-            self._name_moments(now, pending or "")
-        self._last = now
-
-    def _pass(self, path: str, end: int) -> int:
-        """Time passes in something that is a stage as a whole, except for what was carved out of it."""
-        end = max(end, self._last)
-        amount = 0
-        for kind, begin, to, number, _ in self._take_held(end):
-            inner = PATHS[number] if kind == CARVED else f"{path}/{stages.TRANSFER}"
-            if self._moments and self._moments[-1].time < to:
-                self._name_moments(begin, path)
-                self._name_moments(to, inner)
-            amount += begin - self._last
-            self._keep_span(path, self._last, begin)
-            self._charge(inner, to - begin)
-            self._keep_span(inner, begin, to)
-            self._last = to
-            if kind != CARVED:
-                self._counts[f"{COPIES[kind]}@{path}"] += 1
-                self._counts[f"{BYTES[kind]}@{path}"] += number
-        amount += end - self._last
-        self._charge(path, amount)
-        if self._spans is not None:
-            self._keep_span(path, self._last, end)
-        if self._moments and self._moments[-1].time < end:
-            self._name_moments(end, path)
-        self._last = end
-        self._ended = path
-        return amount
-
-    def _take_held(self, end: int) -> list[Event]:
-        """What happened inside the event that ends here, in order.
-
-        An event that never ended, because it raised an error, leaves its own behind: none reaches out of this one.
-        """
-        held, self._held = self._held, []
-        reached, inside = self._last, []
-        for kind, begin, to, first, second in held:
-            begin = min(max(begin, reached), end)
-            reached = min(max(to, begin), end)
-            inside.append((kind, begin, reached, first, second))
-        return inside
-
-    def _copy_while_pending(self, pending: Pending, event: Event) -> None:
-        kind, _, end, size, _ = event
-        if kind in COPIES:
-            end = max(end, self._last)
-            pending.copying += end - self._last
-            pending.note(COPIES[kind], 1)
-            pending.note(BYTES[kind], size)
-            self._keep_span(pending, self._last, end, copying=True)
-            if self._moments and self._moments[-1].time < end:
-                self._name_moments(end, pending)
-            self._last = end
-
-    def _keep_span(self, owner: Pending | str, begin: int, end: int, copying: bool = False) -> None:
-        if self._spans is not None and end > begin:
-            self._spans.append((owner, begin, end, copying))
-
-    def _name_moments(self, now: int, what: Pending | str) -> None:
-        while self._moments and self._moments[-1].time < now:
-            moment = self._moments.pop()
-            moment.what = what
-            if isinstance(what, Pending):
-                what.moments.append(moment)
-
-    def _charge(self, path: str, amount: int) -> None:
-        self._exclusive[path] += amount
-        self._calls[path] += 1
-        if self._run is not None:
-            self._run.exclusive[path] += amount
-
-    def _count(self, what: str, number: float) -> None:
-        self._counts[what] += number
-        if self._run is not None:
-            self._run.counts[what] += number
-
-    def _fresh(self, moments: list[Moment], traced: bool) -> None:
-        self._exclusive: _Times = defaultdict(int)
-        self._calls: _Times = defaultdict(int)
-        self._counts: _Counts = defaultdict(float)
-        self._step_times: list[int] = []
-        self._rounds.clear()
-        self._turns = _Turns()
-        self._held = []
-        self._ended = ""
-        self._moments = moments[::-1]  # the next one last
-        # Where each piece of time lay in a traced window: whose it is, begin, end, whether it is a copy.
-        self._spans: list[tuple[Pending | str, int, int, bool]] | None = [] if traced else None
-
-    def _sample(self, counts: dict[str, float]) -> Sample | None:
-        wall = self._last - self.opened
-        if wall <= 0:
-            return None
-        self._shares.divide(self._exclusive)
-        total: dict[str, int] = {}
-        for path, amount in self._exclusive.items():
-            name: str | None = path
-            while name:
-                total[name] = total.get(name, 0) + amount
-                name = stages.parent(name)
-        exclusive = {path: self._exclusive.get(path, 0) for path in total}
-        calls = {path: self._calls.get(path, 0) for path in total}
-        for what, number in counts.items():
-            self._counts[what] += number
-        if self._turns.parallel:
-            self._counts[PARALLEL] = self._turns.parallel
-        if times := sorted(self._step_times):
-            self._counts[STEP_MEDIAN] = times[len(times) // 2] * 1e-9
-            self._counts[STEP_P99] = times[len(times) * 99 // 100] * 1e-9
-        sample = Sample(self.opened - self._origin, wall, exclusive, total, calls, dict(self._counts))
-        sample.events = self._traced_spans()[:MAX_EVENTS]
-        return sample
-
-    def _traced_spans(self) -> list[tuple[str, int, int]]:
-        """(path, start, duration) of each span that a stage claims; none overlaps another, and all lie inside the window."""
-        spans = []
-        for owner, begin, end, copying in self._spans or ():
-            path = owner if isinstance(owner, str) else owner.path if owner.settled else ""
-            if path:
-                spans.append((f"{path}/{stages.TRANSFER}" if copying else path, begin - self._origin, end - begin))
-        return spans
+_PLAYERS = (
+    Timeline._play_env,  # STEPPED, RESETTING, EVALUATING, WAITED
+    Timeline._play_env,
+    Timeline._play_env,
+    Timeline._play_env,
+    Timeline._play_end,
+    Timeline._play_pass,  # FORWARD, GRADIENT_FORWARD, COMPILED, GRADIENT_COMPILED
+    Timeline._play_pass,
+    Timeline._play_pass,
+    Timeline._play_pass,
+    Timeline._play_backward,
+    Timeline._play_optimizer,
+    Timeline._play_region,
+    Timeline._play_phase,
+    Timeline._play_carved,
+    Timeline._play_copy,  # TO_DEVICE, TO_HOST
+    Timeline._play_copy,
+    Timeline._play_syncs,
+    Timeline._play_targeting,
+    Timeline._play_line,
+)
