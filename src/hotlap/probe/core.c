@@ -41,16 +41,18 @@ static int PyModule_AddObjectRef(PyObject *module, const char *name, PyObject *v
 
 typedef struct {
     PyObject_HEAD
-    char active, inside, paused, updated, counting, types_wanted, touched, threaded, watching, watching_steps;
+    char active, inside, paused, updated, learned, counting, types_wanted, touched, threaded, watching, watching_steps;
     unsigned long thread;
     long long due, late, env_steps, syncs;
     PyObject *region;
     int64_t *log;
     Py_ssize_t size, capacity; /* in numbers */
+    int depth;                 /* of optimizers' steps that are open */
+    int64_t steps[8];          /* when each began; 0 if it is part of something else */
 } State;
 
 static PyTypeObject StateType, HookType;
-static PyObject *empty, *step_path, *s_num_envs, *s_env, *s_shape, *s_call_impl, *s_compiled, *s_note_syncs;
+static PyObject *empty, *step_path, *s_num_envs, *s_env, *s_shape, *s_call_impl, *s_compiled, *s_note_syncs, *s_close_late;
 
 static int64_t now(void) {
 #ifdef __APPLE__
@@ -124,6 +126,7 @@ static PyMemberDef State_members[] = {
     {"inside", T_BOOL, offsetof(State, inside)},
     {"paused", T_BOOL, offsetof(State, paused)},
     {"updated", T_BOOL, offsetof(State, updated)},
+    {"learned", T_BOOL, offsetof(State, learned)},
     {"counting", T_BOOL, offsetof(State, counting)},
     {"types_wanted", T_BOOL, offsetof(State, types_wanted)},
     {"touched", T_BOOL, offsetof(State, touched)},
@@ -156,7 +159,7 @@ typedef struct {
     PyObject *dict, *weakrefs;
     State *state;
     PyObject *original, *slow;
-    PyObject *helper; /* FORWARD: torch.is_grad_enabled. STEP: what reads a result. REGION: the stage's path. */
+    PyObject *helper; /* FORWARD: torch.is_grad_enabled. STEP: what reads a result. REGION, OPTIMIZER: the stage's path. */
     int64_t kind;     /* of the events; with gradients it is one more */
     int64_t number;   /* REGION: of the path. STEP: whether `num_envs` says how many steps one call makes. UNLESS: what. */
     int special;      /* FORWARD: whether the original is torch's own call. REGION: whether it is an evaluation. */
@@ -416,6 +419,48 @@ static PyObject *unless(Hook *h, PyObject *const *args, size_t nargsf, PyObject 
     return PyObject_Vectorcall(passes ? h->original : h->slow, args, nargsf, kwnames);
 }
 
+/* Before and after an optimizer's step, told by torch. On another thread than the measured one `original` is called. */
+static PyObject *optimizer_begins(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    State *s = h->state;
+    if (s->thread != PyThread_get_thread_ident()) {
+        PyObject *is_measured = PyObject_Vectorcall(h->original, args, nargsf, kwnames);
+        if (is_measured != Py_True) return is_measured;
+        Py_DECREF(is_measured);
+    }
+    if (s->depth && PyUnicode_Compare(s->region, h->helper) == 0) { /* the last step raised an error */
+        s->depth = 0;
+        s->inside = 0;
+        set_region(s, empty);
+    }
+    int64_t begin = 0;
+    if (!s->inside) {
+        if (flush_syncs(s, Py_False)) return NULL;
+        s->inside = 1;
+        set_region(s, h->helper);
+        begin = now();
+    }
+    if (s->depth < 8) s->steps[s->depth++] = begin;
+    Py_RETURN_NONE;
+}
+
+static PyObject *optimizer_ends(Hook *h, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    State *s = h->state;
+    if (s->thread != PyThread_get_thread_ident()) return PyObject_Vectorcall(h->original, args, nargsf, kwnames);
+    int64_t begin = s->depth ? s->steps[--s->depth] : 0, optimizer = PyVectorcall_NARGS(nargsf) ? (int64_t)(intptr_t)args[0] : 0;
+    if (begin) {
+        int64_t end = now();
+        s->inside = 0;
+        set_region(s, empty);
+        if (append(s, h->kind, begin, end, optimizer, 0) || flush_syncs(s, Py_True)) return NULL;
+        s->updated = s->learned = 1;
+        if (!s->touched && end >= s->late) return PyObject_CallMethodObjArgs((PyObject *)s, s_close_late, NULL);
+    } else if (s->paused && PyUnicode_GET_LENGTH(s->region) == 0) {
+        if (append(s, h->kind, 0, 0, optimizer, 0)) return NULL;
+        s->updated = 1;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *make(PyObject *args, vectorcallfunc call) {
     Hook *h = PyObject_GC_New(Hook, &HookType);
     if (h == NULL) return NULL;
@@ -437,6 +482,8 @@ static PyObject *make_forward(PyObject *m, PyObject *args) { return make(args, (
 static PyObject *make_step(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)step); }
 static PyObject *make_region(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)region); }
 static PyObject *make_unless(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)unless); }
+static PyObject *make_begins(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)optimizer_begins); }
+static PyObject *make_ends(PyObject *m, PyObject *args) { return make(args, (vectorcallfunc)optimizer_ends); }
 
 static int Hook_traverse(Hook *h, visitproc visit, void *arg) {
     Py_VISIT(h->dict);
@@ -529,6 +576,8 @@ static PyMethodDef methods[] = {
     {"step", make_step, METH_VARARGS, "(state, original, slow, read, kind, num_envs counts, False)"},
     {"region", make_region, METH_VARARGS, "(state, original, slow, path, kind, number of the path, is an evaluation)"},
     {"unless", make_unless, METH_VARARGS, "(state, original, slow, None, 0, when the original alone is called, False)"},
+    {"optimizer_begins", make_begins, METH_VARARGS, "(state, on another thread: whether it is measured now, None, path, kind, 0, False)"},
+    {"optimizer_ends", make_ends, METH_VARARGS, "(state, on another thread, None, path, kind, 0, False)"},
     {NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "hotlap_core", NULL, -1, methods};
@@ -542,6 +591,7 @@ PyMODINIT_FUNC PyInit_hotlap_core(void) {
     s_call_impl = PyUnicode_InternFromString("_call_impl");
     s_compiled = PyUnicode_InternFromString("_compiled_call_impl");
     s_note_syncs = PyUnicode_InternFromString("note_syncs");
+    s_close_late = PyUnicode_InternFromString("close_late");
     if (PyType_Ready(&StateType) || PyType_Ready(&HookType)) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddObjectRef(module, "State", (PyObject *)&StateType) || PyModule_AddObjectRef(module, "Hook", (PyObject *)&HookType)))

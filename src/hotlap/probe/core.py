@@ -34,6 +34,7 @@ class PythonState:
         "env_steps",
         "inside",
         "late",
+        "learned",
         "log",
         "paused",
         "region",
@@ -53,6 +54,7 @@ class PythonState:
     env_steps: int  # since the start
     inside: bool
     late: int  # a window ends from here on
+    learned: bool  # whether an optimizer has stepped
     paused: bool  # whether hooks let everything pass, and steps and updates are only counted
     region: str  # the stage that is open, as a whole
     syncs: int  # synchronising calls since the last event
@@ -137,6 +139,8 @@ variables: Callable[[FrameType], list[Any]] = getattr(_native, "variables", lamb
 audit: Callable[..., None] | None = getattr(_native, "audit", None)  # calls a function with some of the audit events
 ticker: Any = _native  # has the clock of the sampler, if it is there
 forward, step, region, unless = map(_maker, ("forward", "step", "region", "unless"))
+optimizer_begins: Make | None = getattr(_native, "optimizer_begins", None)
+optimizer_ends: Make | None = getattr(_native, "optimizer_ends", None)
 INSIDE, INSIDE_ALONE, NOT_UPDATED = range(3)  # when `unless` calls the original alone
 if TYPE_CHECKING:
     State = PythonState

@@ -73,7 +73,6 @@ class Events(State):
 
     __slots__ = (
         "_carved",
-        "_learned",
         "_on_pause_end",
         "_on_rest",
         "_on_window",
@@ -138,7 +137,7 @@ class Events(State):
         self.counted: defaultdict[str, float] = defaultdict(float)
         self.types_wanted = True  # whether hooks should note the types of the data they see, once per window
         self._worker = worker
-        self._learned = False
+        self.learned = False  # whether an optimizer has stepped
         self.touched = False  # whether an environment stepped in this window
         self._traced = False
         self.at_work: set[int] = set()  # ids of the environments and optimizers that stepped in the window that was traced
@@ -192,11 +191,6 @@ class Events(State):
         now = self.now()
         if counts and now > since:
             self._report(self._on_rest, self.timeline.count_only([], since, now, counts))
-
-    @property
-    def learned(self) -> bool:
-        """Whether an optimizer has stepped."""
-        return self._learned
 
     def trace(self) -> None:
         """Keep every span of the window that has just begun."""
@@ -269,12 +263,16 @@ class Events(State):
     def optimizer_ended(self, begin: int, optimizer: int = 0) -> None:
         if begin:
             self.end(OPTIMIZER, begin, optimizer)
-            self.updated = self._learned = True
-            if not self.touched and self.now() >= self.late:  # no environment is stepped here, so nothing else ends windows
-                self._close_window(None)
+            self.updated = self.learned = True
+            if not self.touched and self.now() >= self.late:
+                self.close_late()
         elif self.paused and not self.region and get_ident() == self.thread:
             self.emit(OPTIMIZER, 0, 0, optimizer)
             self.updated = True
+
+    def close_late(self) -> None:
+        """No environment is stepped here, so nothing else ends windows."""
+        self._close_window(None)
 
     def learns_elsewhere(self) -> bool:
         """Another thread than the measured one is about to make an optimizer step. Whether it is measured from now on.
@@ -284,9 +282,9 @@ class Events(State):
         if not self.active:
             return False
         self.threaded = True
-        if self._learned or self.paused or self.region == OPTIMIZE:
+        if self.learned or self.paused or self.region == OPTIMIZE:
             return False
-        self._learned = True
+        self.learned = True
         log = self.events()
         self.thread = get_ident()
         self._close_window(None, log)
@@ -451,7 +449,7 @@ class Events(State):
         now = self.now()
         self.timeline.open(now)
         self.due = now + int(self.window * 1e9)
-        idle = self._worker or not self._learned or not self.touched
+        idle = self._worker or not self.learned or not self.touched
         self.late = now + int((2 * self.window if idle else LONGEST) * 1e9)
         self.touched = False
 

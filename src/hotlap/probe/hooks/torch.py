@@ -16,7 +16,7 @@ from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.probe import core, delays
 from hotlap.probe.events import Events
 from hotlap.probe.hooks.patching import Patch, elsewhere, wrap, wrap_family
-from hotlap.probe.kinds import BACKWARD, FORWARD, TARGETING
+from hotlap.probe.kinds import BACKWARD, FORWARD, OPTIMIZER, TARGETING
 
 
 def patch_torch(torch: ModuleType, events: Events) -> None:
@@ -50,13 +50,24 @@ def _patch_optimizers(events: Events) -> None:
     open_steps: list[int] = []  # of the measured thread
     steps_elsewhere: dict[int, int] = {}  # other thread -> when its step began
 
+    def begins_elsewhere(*_: Any) -> bool | None:
+        """On another thread than the measured one. Whether it is measured from now on."""
+        if events.learns_elsewhere():
+            return True
+        if (tally := events.elsewhere()) is not None:
+            tally.learns = True
+            if steps_elsewhere.pop(get_ident(), 0):  # the last step raised an error
+                tally.abandon()
+            steps_elsewhere[get_ident()] = tally.enter()
+        return None  # torch takes anything else for arguments of the step
+
+    def ends_elsewhere(*_: Any) -> None:
+        if (tally := events.elsewhere()) is not None and (begin := steps_elsewhere.pop(get_ident(), 0)):
+            tally.leave(OPTIMIZE, begin)
+            tally.counts[UPDATES] += 1
+
     def step_begins(*_: Any) -> None:
-        if get_ident() != events.thread and not events.learns_elsewhere():
-            if (tally := events.elsewhere()) is not None:
-                tally.learns = True
-                if steps_elsewhere.pop(get_ident(), 0):  # the last step raised an error
-                    tally.abandon()
-                steps_elsewhere[get_ident()] = tally.enter()
+        if get_ident() != events.thread and not begins_elsewhere():
             return
         if open_steps and events.region == OPTIMIZE:  # the last step raised an error
             open_steps.clear()
@@ -66,11 +77,9 @@ def _patch_optimizers(events: Events) -> None:
     def step_ends(optimizer: Any, *_: Any) -> None:
         delays.spin(OPTIMIZE)
         if get_ident() != events.thread:
-            if (tally := events.elsewhere()) is not None and (begin := steps_elsewhere.pop(get_ident(), 0)):
-                tally.leave(OPTIMIZE, begin)
-                tally.counts[UPDATES] += 1
-            return
-        events.optimizer_ended(open_steps.pop() if open_steps else 0, id(optimizer))
+            ends_elsewhere()
+        else:
+            events.optimizer_ended(open_steps.pop() if open_steps else 0, id(optimizer))
 
     def around_step(original: Callable[..., Any]) -> Callable[..., Any]:
         def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -81,10 +90,15 @@ def _patch_optimizers(events: Events) -> None:
 
         return step
 
+    begins: Callable[..., Any] = step_begins
+    ends: Callable[..., Any] = step_ends
+    if core.optimizer_begins and core.optimizer_ends and not delays.is_on():  # the same
+        begins = core.optimizer_begins(events, begins_elsewhere, None, OPTIMIZE, OPTIMIZER, 0, False)
+        ends = core.optimizer_ends(events, ends_elsewhere, None, OPTIMIZE, OPTIMIZER, 0, False)
     hooks = importlib.import_module("torch.optim.optimizer")
     if hasattr(hooks, "register_optimizer_step_post_hook"):
-        hooks.register_optimizer_step_pre_hook(step_begins)
-        hooks.register_optimizer_step_post_hook(step_ends)
+        hooks.register_optimizer_step_pre_hook(begins)
+        hooks.register_optimizer_step_post_hook(ends)
     else:  # torch 1
         wrap_family(hooks.Optimizer, {"step": around_step}, abstract=(hooks.Optimizer,))
 
