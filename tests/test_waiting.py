@@ -72,7 +72,7 @@ def test_an_iteration_longer_than_a_window_is_measured_to_its_end(tmp_path, monk
     """A window ends after half a minute. The next one must not be a pause: it has the update."""
     pauses = []
     monkeypatch.setattr(Events, "pause", lambda _, seconds, on_end: pauses.append(seconds))
-    monkeypatch.setattr(EVENTS, "_learned", True)
+    monkeypatch.setattr(EVENTS, "learned", True)
     monkeypatch.setattr(EVENTS, "cannot_pause", False)
     recorder = Recorder(tmp_path, ProbeOptions(iterations=100, warmup=0, sampler=False, pause=2.0))
 

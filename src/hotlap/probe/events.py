@@ -395,14 +395,15 @@ class Events(State):
         if (updated and now >= self.due) or now >= self.late:
             self._close_window(now)
 
-    def _close_window(self, now: int | None, log: list[Event] | None = None) -> None:
+    def _close_window(self, now: int | None, log: Iterable[Event] | None = None) -> None:
         """`now` is when an environment begins to step; None at the end. The events are all, if they are not given."""
-        log = self.events() if log is None else log
+        log = struct.iter_unpack("5q", self.take()) if log is None else log  # read one by one: a list would fill the caches
         counts, threads = self._take_counts()
         moments, self.moments = self.moments, []
         for moment in moments:
             moment.by_lines = self.lines.path_of(moment.stack)
         if self._traced:
+            log = list(log)
             self.at_work = {first for kind, _, _, first, _ in log if kind in (STEPPED, OPTIMIZER)}
         sample = self.timeline.window(log, now, counts, moments, self._traced)
         if sample is not None:

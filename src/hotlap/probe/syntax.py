@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, Union
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Module]
@@ -129,13 +130,18 @@ def _names(node: ast.AST, context: type[ast.expr_context]) -> Iterator[str]:
         yield from _names(child, context)
 
 
+@lru_cache(maxsize=10_000)  # each statement is asked about many times while the script waits
+def _all_names(node: ast.AST, context: type[ast.expr_context]) -> frozenset[str]:
+    return frozenset(_names(node, context))
+
+
 def reads(node: ast.AST) -> set[str]:
-    reads = set(_names(node, ast.Load))
+    reads = set(_all_names(node, ast.Load))
     return reads | writes(node) if isinstance(node, ast.AugAssign) else reads
 
 
 def writes(node: ast.AST) -> set[str]:
-    return set(_names(node, ast.Store))
+    return set(_all_names(node, ast.Store))
 
 
 def touches(names: set[str], others: set[str]) -> bool:

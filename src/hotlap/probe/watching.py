@@ -69,7 +69,6 @@ class _Layer:
 
     env: int
     name: str
-    is_vector: bool
     inside: int = 0  # time of the steps inside it
 
 
@@ -115,14 +114,17 @@ class Watch:
         """The step of an environment or of one inside it."""
         if self._open and self._open[-1].env == id(env):  # the step that its class inherits
             return original(env, *args, **kwargs)
-        layer = _Layer(id(env), type(env).__name__, attribute(env, "num_envs") is not None)
+        layer = _Layer(id(env), type(env).__name__)
         self._open.append(layer)
         begin = perf_counter_ns()
         try:
             result = original(env, *args, **kwargs)
         finally:
             time = perf_counter_ns() - begin
-            totals = self._layers.setdefault(tuple(one.name for one in self._open), _Totals(layer.is_vector))
+            names = tuple([one.name for one in self._open])
+            totals = self._layers.get(names)
+            if totals is None:
+                totals = self._layers[names] = _Totals(attribute(env, "num_envs") is not None)
             totals.times.append(time - layer.inside)
             self._open.pop()
             if self._open:
