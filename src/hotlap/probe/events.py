@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 
-from hotlap.core import stages
 from hotlap.core.counts import ENV_STEPS
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
 from hotlap.core.paths import RESET, STEP
@@ -41,16 +40,14 @@ from hotlap.probe.kinds import (
     ENDED,
     LINE,
     OPTIMIZER,
-    PATHS,
     PHASE,
-    REGION,
     STEPPED,
     SYNCS,
-    TARGETING,
     TO_DEVICE,
     TO_HOST,
     WAITED,
     Event,
+    is_training,
     number_of,
 )
 from hotlap.probe.lines import LoopLines
@@ -167,7 +164,7 @@ class Events(State):
             self._end_pause(self.now())
         elif was_active:
             log = self.events()
-            while log and not _is_training(log[-1]):
+            while log and not is_training(log[-1]):
                 log.pop()
             since = self.now() if log else self.timeline.opened
             self._close_window(None, log)
@@ -453,14 +450,6 @@ class Events(State):
         idle = self._worker or not self.learned or not self.touched
         self.late = now + int((2 * self.window if idle else LONGEST) * 1e9)
         self.touched = False
-
-
-def _is_training(event: Event) -> bool:
-    """Whether a script that trains did this; waiting, copying, reading and printing numbers it may do long after."""
-    kind, _, _, first, inside = event
-    if kind == REGION:
-        return PATHS[first] != stages.LOG
-    return bool(inside) if kind == SYNCS else kind not in (WAITED, TO_DEVICE, TO_HOST, PHASE, CARVED, TARGETING, LINE)
 
 
 EVENTS = Events()  # of this process; hooks are installed once and report to it

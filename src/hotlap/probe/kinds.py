@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotlap.core import stages
 from hotlap.core.counts import BYTES_TO_DEVICE, BYTES_TO_HOST, COPIES_TO_DEVICE, COPIES_TO_HOST
 from hotlap.core.paths import RESET, STEP, WAIT
 
@@ -23,3 +24,11 @@ def number_of(path: str) -> int:
         _NUMBERS[path] = len(PATHS)
         PATHS.append(path)
     return _NUMBERS[path]
+
+
+def is_training(event: Event) -> bool:
+    """Whether a script that trains did this; waiting, copying, reading and printing numbers it may do long after."""
+    kind, _, _, first, inside = event
+    if kind == REGION:
+        return PATHS[first] != stages.LOG
+    return bool(inside) if kind == SYNCS else kind not in (WAITED, TO_DEVICE, TO_HOST, PHASE, CARVED, TARGETING, LINE)
