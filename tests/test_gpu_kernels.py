@@ -4,14 +4,18 @@ from random import Random
 
 import numpy as np
 import pytest
+import torch
 
+import hotlap
+from hotlap.core import nvrtc
+from hotlap.core.errors import KernelError
 from hotlap.envs import GAMES, load_game
 from hotlap.envs.buffers import Arrays
+from hotlap.envs.device import DeviceEngine, device_arrays
 from hotlap.envs.engine import FILLED, NativeEngine
 from hotlap.envs.layout import draw_legal
 from hotlap.envs.predators.maps import DEFAULT_MAP
 from hotlap.envs.start import encode
-from tests.cuda_runner import CudaEngine
 from tests.mettagrid_maps import CROWDED
 from tests.petri_nets import LARGEST, random_net
 from tests.toy_games import TOYS
@@ -43,17 +47,8 @@ OPTIONS = {
 CASES = [(name, options) for name in [*GAMES, *TOYS] for options in OPTIONS.get(name, [{}])]
 FINAL = ("final_obs", "episode_return", "episode_length", "episode_metrics", "final_seat", "episode_returns")
 
-cupy = pytest.importorskip("cupy", reason="needs CuPy")
-
-
-def has_gpu() -> bool:
-    try:
-        return bool(cupy.cuda.runtime.getDeviceCount())
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return False
-
-
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not has_gpu(), reason="needs a CUDA GPU")]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(nvrtc.missing()), reason=f"needs a CUDA GPU: {nvrtc.missing()}")]
+CUDA = torch.device("cuda", 0)
 
 
 class Both:
@@ -64,7 +59,8 @@ class Both:
         self.spec, self.num_envs = self.game.env_spec, num_envs
         self.arrays = Arrays(self.spec, num_envs * self.spec.agents, 2)
         self.cpu = NativeEngine(self.game, self.arrays.actions, threads, self.arrays.buffers)
-        self.gpu = CudaEngine(self.game, num_envs, block=block)
+        self.on_gpu = device_arrays(self.spec, num_envs * self.spec.agents, 2, CUDA)
+        self.gpu = DeviceEngine(self.game, self.on_gpu, block)
         self.slot = 0
 
     def reset(self, seed=None, each=None):
@@ -78,17 +74,17 @@ class Both:
     def step(self, random):
         actions = draw_legal(self.game.action_space, self.arrays.buffers[self.slot].mask, random)
         self.arrays.actions[:] = actions
-        self.gpu.arrays.actions[:] = cupy.asarray(actions)
+        self.on_gpu.actions.copy_(torch.from_numpy(actions))
         self.slot = 1 - self.slot
         ended = self.cpu.step(self.slot)
-        assert ended == self.gpu.step(self.slot) >= 0
+        assert self.gpu.step(self.slot) and not self.gpu.refused and ended >= 0
         return ended
 
     def compare(self):
-        here, there = self.arrays.buffers[self.slot], self.gpu.arrays.buffers[self.slot]
+        here, there = self.arrays.buffers[self.slot], self.on_gpu.buffers[self.slot]
         over = here.terminated | here.truncated
         for name in FILLED:
-            one, other = getattr(here, name), getattr(there, name).get()
+            one, other = getattr(here, name), getattr(there, name).cpu().numpy()
             if one.size and name in FINAL:
                 one, other = one[over], other[over]
             assert one.tobytes() == other.tobytes(), name
@@ -164,5 +160,65 @@ def test_fixed_starts_of_games():
 def test_illegal_actions_are_seen():
     both = Both("walk", {}, 3)
     both.reset(seed=0, each=[{"position": 0}] * 3)
-    both.gpu.arrays.actions[:] = cupy.asarray([[0, 0], [2, 0], [0, 0]])
-    assert both.gpu.step(1 - both.slot) == -1
+    both.on_gpu.actions.copy_(torch.tensor([[0, 0], [2, 0], [0, 0]]))
+    before = both.gpu.state()["envs"]
+    both.gpu.step(1 - both.slot)
+    assert int(both.gpu.refused) == 2  # the second one, which has not moved
+    after = both.gpu.state()["envs"]
+    assert (after[1] == before[1]).all() and (after[0] != before[0]).any()
+
+
+@pytest.mark.parametrize("name", ["snake", "hearts", "predators", "mettagrid"])
+def test_a_vector_environment_on_the_gpu_is_the_one_on_the_cpu(name):
+    cpu, gpu = hotlap.make_vec(name, 500, seed=3), hotlap.make_vec(name, 500, seed=3, device="cuda")
+    random, episodes = np.random.default_rng(0), 0
+    obs, info = cpu.reset()
+    there, _ = gpu.reset()
+    for number in range(1_200):
+        np.testing.assert_array_equal(obs, there.cpu().numpy())
+        actions = draw_legal(cpu.single_action_space, cpu.outcome(0)[0].mask, random)
+        obs, reward, terminated, truncated, info = cpu.step(actions)
+        there, *results, told = gpu.step(torch.from_numpy(actions).cuda() if number % 2 else actions)
+        for one, other in zip((reward, terminated, truncated), results, strict=True):
+            np.testing.assert_array_equal(one, other.cpu().numpy())
+        if "_final_info" in info:
+            ended = info["_final_info"]
+            episodes += ended.sum()
+            np.testing.assert_array_equal(ended, told["_final_info"].cpu().numpy())
+            for key, values in info["final_info"].items():
+                np.testing.assert_array_equal(values[ended], told["final_info"][key].cpu().numpy()[ended])
+    assert episodes > 100
+    saved = cpu.state()
+    for key, array in gpu.state().items():
+        np.testing.assert_array_equal(saved[key], array, key)
+    gpu.reset(seed=9)
+    np.testing.assert_array_equal(gpu.load_state(saved).cpu().numpy(), obs)  # a run moves from one to the other
+    gpu.check_actions()
+
+
+def test_wrong_actions_of_a_vector_environment():
+    env = hotlap.make_vec("snake", 4, seed=0, device="cuda")
+    with pytest.raises(RuntimeError, match="reset"):
+        env.step([0, 0, 0, 0])
+    env.reset()
+    for wrong in ([0.0] * 4, [0, 0], [True] * 4):
+        with pytest.raises(ValueError, match="must be 4 whole numbers"):
+            env.step(wrong)
+    env.step([0, 7, 0, 0])
+    with pytest.raises(ValueError, match="an action of environment 1 is illegal or outside"):
+        env.check_actions()
+
+
+@pytest.mark.parametrize("make", [nvrtc._of_cuda_core, nvrtc._of_cupy])
+def test_both_ways_to_nvrtc(make):
+    name = {"_of_cuda_core": "cuda.core", "_of_cupy": "cupy"}[make.__name__]
+    pytest.importorskip(name)
+    code = 'extern "C" __global__ void add(const float *x, float *y, long long n, float by) {' + (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] * by + 1; }"
+    )
+    x, y = torch.rand(1000, device="cuda"), torch.zeros(1000, device="cuda")
+    add = make()(code, "")("add")
+    add(8, 128, [nvrtc._argument(value) for value in (x, y, 1000, 3.0)])
+    torch.testing.assert_close(y, (x * 3.0) + 1.0)
+    with pytest.raises(KernelError, match="NVRTC cannot compile"):
+        make()("this is not CUDA", "")

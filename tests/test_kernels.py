@@ -15,12 +15,13 @@ import pytest
 
 import hotlap
 from hotlap import envs
+from hotlap.envs import device
 from hotlap.envs.declare import declaration
+from hotlap.envs.engine import ENVS
 from hotlap.envs.layout import draw_legal
 from hotlap.envs.numeric import sin_cos
 from hotlap.envs.spec import EnvSpec
 from hotlap.envs.start import RANDOM, Start
-from tests import cuda_runner
 from tests.lockstep import assert_lockstep
 from tests.toy_games import TOYS
 
@@ -313,8 +314,8 @@ CUDA_OPTIONS = {
 
 def compile_for_cuda(name, options, folder):
     game = envs.load_game(name)(**options)
-    (folder / "kernel.cu").write_text(cuda_runner.source(game))
-    command = ["nvcc", *cuda_runner.flags(game), "-ptx", "kernel.cu", "-o", "kernel.ptx"]
+    (folder / "kernel.cu").write_text(device.source(game))
+    command = ["nvcc", "--fmad=false", f"-I{ENVS}", "-ptx", "kernel.cu", "-o", "kernel.ptx"]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     ptx = (folder / "kernel.ptx").read_text()

@@ -4,6 +4,7 @@ The results of a step go into one of `depth` slots of a ring. With a slot for ea
 straight into the rollout.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from math import prod
 from typing import Any
@@ -44,36 +45,53 @@ class StepBuffers:
         return StepBuffers(**{field.name: getattr(self, field.name)[begin:end] for field in fields(StepBuffers)})
 
 
-# One copy per slot; of the other arrays there are three copies in all.
+# One copy per slot; of the other arrays there are `FINALS` copies in all, or one per slot as well.
+FINALS = 3
 RINGS = ("obs", "reward", "terminated", "truncated", "mask", "seat", "rewards", "active")
 
 
 class Arrays:
-    """All arrays of `rows` rows: actions, and `depth` slots."""
+    """All arrays of `rows` rows: actions, and `depth` slots.
 
-    def __init__(self, spec: EnvSpec, rows: int, depth: int, block: NDArray[np.uint8] | None = None) -> None:
-        layout = _layout(spec, rows, depth)
-        block = np.zeros(nbytes(spec, rows, depth), np.uint8) if block is None else block
+    `block`: the memory that they are views of, bytes of NumPy's or another library's, whose name of a type `kind` gives.
+    """
+
+    def __init__(
+        self,
+        spec: EnvSpec,
+        rows: int,
+        depth: int,
+        block: Any = None,
+        finals: int = FINALS,
+        kind: Callable[[Any], Any] = np.dtype,
+    ) -> None:
+        layout = _layout(spec, rows, depth, finals)
+        block = np.zeros(nbytes(spec, rows, depth, finals), np.uint8) if block is None else block
         begin, arrays = 0, {}
         for name, (shape, dtype) in layout.items():
             size = prod(shape) * np.dtype(dtype).itemsize
-            arrays[name] = block[begin : begin + size].view(dtype).reshape(shape)
+            arrays[name] = block[begin : begin + size].view(kind(dtype)).reshape(shape)
             begin += _padded(size)
         self.actions = arrays.pop("actions")
         self.rings = {name: arrays[name] for name in RINGS}
         self.rings["mask"][:] = True
         self.buffers = tuple(
-            StepBuffers(**{name: array[slot if name in RINGS else _final_set(slot, depth)] for name, array in arrays.items()})
+            StepBuffers(
+                **{name: array[slot if name in RINGS else _final_set(slot, depth, finals)] for name, array in arrays.items()}
+            )
             for slot in range(depth)
         )
+        self.finals = {name: array for name, array in arrays.items() if name not in RINGS}
 
 
-def _final_set(slot: int, depth: int) -> int:
-    """Which of the three copies of `final_*` and `episode_*` a slot uses: never that of the slot before it."""
+def _final_set(slot: int, depth: int, finals: int) -> int:
+    """Which of the copies of `final_*` and `episode_*` a slot uses: its own, or one that the slot before it does not use."""
+    if finals == depth:
+        return slot
     return 2 if depth % 2 and slot == depth - 1 else slot % 2
 
 
-def _layout(spec: EnvSpec, rows: int, depth: int) -> dict[str, tuple[tuple[int, ...], Any]]:
+def _layout(spec: EnvSpec, rows: int, depth: int, finals: int) -> dict[str, tuple[tuple[int, ...], Any]]:
     turn_rows = rows if spec.seats > 1 else 0
     return {
         "actions": ((rows, *spec.action_shape), spec.action_dtype),
@@ -85,12 +103,12 @@ def _layout(spec: EnvSpec, rows: int, depth: int) -> dict[str, tuple[tuple[int, 
         "seat": ((depth, turn_rows), np.int8),
         "rewards": ((depth, turn_rows, spec.seats), np.float32),
         "active": ((depth, rows if spec.agents > 1 else 0), np.bool_),
-        "final_obs": ((3, rows, *spec.obs_shape), spec.obs_dtype),
-        "episode_return": ((3, rows), np.float64),
-        "episode_length": ((3, rows), np.int64),
-        "episode_metrics": ((3, rows, len(spec.metrics)), np.float32),
-        "final_seat": ((3, turn_rows), np.int8),
-        "episode_returns": ((3, turn_rows, spec.seats), np.float64),
+        "final_obs": ((finals, rows, *spec.obs_shape), spec.obs_dtype),
+        "episode_return": ((finals, rows), np.float64),
+        "episode_length": ((finals, rows), np.int64),
+        "episode_metrics": ((finals, rows, len(spec.metrics)), np.float32),
+        "final_seat": ((finals, turn_rows), np.int8),
+        "episode_returns": ((finals, turn_rows, spec.seats), np.float64),
     }
 
 
@@ -98,6 +116,6 @@ def _padded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def nbytes(spec: EnvSpec, rows: int, depth: int) -> int:
+def nbytes(spec: EnvSpec, rows: int, depth: int, finals: int = FINALS) -> int:
     """Size of the block of memory that these arrays need."""
-    return sum(_padded(prod(shape) * np.dtype(dtype).itemsize) for shape, dtype in _layout(spec, rows, depth).values())
+    return sum(_padded(prod(shape) * np.dtype(dtype).itemsize) for shape, dtype in _layout(spec, rows, depth, finals).values())

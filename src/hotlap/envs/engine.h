@@ -111,8 +111,9 @@ FN void end_row(const Batch *to, Episode *episode, const Tables *tables, int64_t
     episode->lengths[agent] = 0;
 }
 
-/* Step environment i, and begin its next episode if this one is over. Returns how many rows ended their episode. */
-FN int64_t step_environment(const Batch *to, int64_t i) {
+/* Step environment i, and begin its next episode if this one is over; what its agents see is left. Returns how many rows ended
+ * their episode. */
+FN int64_t advance_environment(const Batch *to, int64_t i) {
     Episode *episode = to->episodes + i;
     Env *env = &episode->env;
     const Tables tables = TABLES_AT(to->tables, to->strides, i);
@@ -142,7 +143,19 @@ FN int64_t step_environment(const Batch *to, int64_t i) {
         }
     }
     if (AGENTS > 1 && step.over) env_restart(env, &tables);
-    for (int agent = 0; agent < AGENTS; agent++) observe_row(to, env, &tables, i * AGENTS + agent, agent);
+    return ended;
+}
+
+/* What an agent of environment i sees now. */
+FN void observe_agent(const Batch *to, int64_t i, int agent) {
+    const Tables tables = TABLES_AT(to->tables, to->strides, i);
+    observe_row(to, &to->episodes[i].env, &tables, i * AGENTS + agent, agent);
+}
+
+/* Step environment i: all of it. */
+FN int64_t step_environment(const Batch *to, int64_t i) {
+    const int64_t ended = advance_environment(to, i);
+    for (int agent = 0; agent < AGENTS; agent++) observe_agent(to, i, agent);
     return ended;
 }
 

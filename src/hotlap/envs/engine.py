@@ -106,6 +106,8 @@ class KernelTables:
 class NativeEngine(InProcess):
     """A batch of environments that live in one block of memory and are stepped by the game's kernel."""
 
+    compiled = True
+
     def __init__(self, game: Any, actions: NDArray[Any], threads: int, buffers: tuple[StepBuffers, ...]) -> None:
         spec = EnvSpec.of(game)
         self.num_rows = len(actions)

@@ -25,6 +25,7 @@ class InProcess:
     _slot: int | None = None
     restores = True  # whether `load_state` brings episodes back
     masked = False  # whether environments give action masks
+    compiled = False  # whether a kernel steps them
     workers = 0
 
     @property

@@ -44,6 +44,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     """
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+    on_device = False  # whether its arrays are tensors on a GPU
 
     def __init__(self, game: Any, spec: EnvSpec, arrays: Arrays, engine: Engine, seed: int | None) -> None:
         self.game = game
@@ -53,7 +54,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = game.observation_space, game.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self.turbo = isinstance(engine, NativeEngine)
+        self.turbo = engine.compiled
         self.layout = layout.Layout(engine.workers)
         self.rings = arrays.rings
         self.depth = len(arrays.buffers)
@@ -121,9 +122,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             info["active"] = out.active
         return info
 
-    def final_info(self, out: StepBuffers) -> dict[str, NDArray[Any]]:
+    def final_info(self, out: StepBuffers) -> dict[str, Any]:
         """Return, length and the game's own metrics of episodes, by row; of rows whose episode ended in this step."""
-        columns: dict[str, NDArray[Any]] = {name: out.episode_metrics[:, i] for i, name in enumerate(self.env_spec.metrics)}
+        columns: dict[str, Any] = {name: out.episode_metrics[..., i] for i, name in enumerate(self.env_spec.metrics)}
         if self.env_spec.seats > 1:
             columns["returns"] = out.episode_returns
         return {"return": out.episode_return, "length": out.episode_length, **columns}
@@ -152,7 +153,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._refuse(row)
 
     def _refuse(self, row: int) -> None:
-        action, agents = self._arrays.actions[row], self.env_spec.agents
+        action, agents = self.to_host(self._arrays.actions[row]), self.env_spec.agents
         who = f"environment {row}" if agents == 1 else f"agent {row % agents} of environment {row // agents}"
         fault = "is illegal" if self.single_action_space.contains(action) else f"is outside {self.single_action_space}"
         raise ValueError(f"action {action} of {who} {fault}")
@@ -200,8 +201,15 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that the future depends on: the environments and the observation they are in."""
-        now = {name: self.rings[name][self._slot[0]].copy() for name in ("obs", "mask", "seat", "active")}
+        now = {name: self.to_host(self.rings[name][self._slot[0]]) for name in ("obs", "mask", "seat", "active")}
         return {**self.engine.state(), "identity": self._identity(), **now}
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """A copy in NumPy."""
+        return np.array(array)
+
+    def _from_host(self, array: NDArray[Any]) -> Any:
+        return array
 
     def _identity(self) -> NDArray[np.uint8]:
         return np.frombuffer(self.engine.identity.encode(), np.uint8)
@@ -216,7 +224,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             return obs
         self.engine.load_state(state)
         for name in ("obs", "mask", "seat", "active"):
-            self.rings[name][self._slot[0]] = state[name]
+            self.rings[name][self._slot[0]] = self._from_host(state[name])
         self._started = True
         return self._arrays.buffers[self._slot[0]].obs
 
@@ -235,12 +243,14 @@ def make_vec(
     depth: int = 2,
     patience: float = PATIENCE,
     transport: str = "shared",
+    device: str = "cpu",
     **options: Any,
 ) -> GameVectorEnv:
     """A vector of `num_envs` environments.
 
     `turbo=True` runs the C kernel, on `threads` threads; `turbo=False` the Python reference, with the same results bit for
-    bit, in this process or in `workers` (see `make_gym`). Other options are the game's own: see its class docstring, such as
+    bit, in this process or in `workers` (see `make_gym`). `device="cuda"` runs the kernel on that GPU, again with the same
+    results; all arrays are then torch tensors there. Other options are the game's own: see its class docstring, such as
     `hotlap.envs.snake.reference.Snake`.
     """
     _check_counts(name, num_envs=num_envs, threads=threads)
@@ -254,6 +264,10 @@ def make_vec(
         place = Placement(workers, async_factor, depth, patience, transport)
         engine = ReferenceEngine if game.env_spec.agents == 1 else AgentsReferenceEngine
         return _in_python(f"{identity(game)}-reference", lambda: kind(**options), engine, game, num_envs, seed, place)
+    if device != "cpu":
+        from hotlap.envs.device import make_on_device
+
+        return make_on_device(game, num_envs, seed, depth, device)
     spec = EnvSpec.of(game)
     arrays = Arrays(spec, num_envs * spec.agents, depth)
     return GameVectorEnv(game, spec, arrays, NativeEngine(game, arrays.actions, threads, arrays.buffers), seed)

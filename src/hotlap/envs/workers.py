@@ -61,6 +61,8 @@ class _Worker:
 class WorkerEngine:
     """Rows split over worker processes, in `groups` that step apart from each other."""
 
+    compiled = False
+
     def __init__(
         self,
         name: str,
