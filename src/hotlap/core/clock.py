@@ -14,7 +14,8 @@ overlap with it and are reported apart, so a child can never exceed its parent.
 
 A traced iteration also keeps every span and, on a GPU, records a pair of pooled CUDA events around each stage; its sample is
 handed out once the GPU has passed them all, without ever making the training wait. Events slow a launch-bound loop down (by
-a tenth on an H200), so only traced iterations have them.
+a tenth on an H200), so only traced iterations have them. Where CUDA graphs are replayed the host has nothing to time: a traced
+iteration then takes all its stages from the GPU's timeline, those inside graphs by the graphs' own events (`graph_marks`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from statistics import median
 from typing import Any
 
 from hotlap.core.caches import CacheSweep
+from hotlap.core.graph_marks import GraphMarks, exclusive_times
 from hotlap.core.sample import MAX_EVENTS, Sample
 from hotlap.core.stages import LOG, STAGES
 
@@ -147,6 +149,7 @@ class StageClock:
         enabled: bool = True,
         now: Callable[[], int] = time.perf_counter_ns,
         gpu_event: Callable[[], Any] | None = None,
+        graph_event: Callable[[], Any] | None = None,
         ranges: str | None = None,
         elapsed: int = 0,
     ) -> None:
@@ -161,11 +164,14 @@ class StageClock:
         self._rich: dict[str, _Stage] = {}
         self._tracing = self._open = False
         self._events: list[tuple[str, int, int]] = []
-        self._new_event = gpu_event
+        self._new_event, self._graph_event = gpu_event, graph_event
+        self._capturing: GraphMarks | None = None  # a graph, which stages are now parts of
+        self._replays: dict[Any, tuple[GraphMarks | None, int]] = {}
+        self.replays_graphs = False  # so that the host's times say nothing about stages
         self._spare: list[Any] = []  # CUDA events to use again
         self._open_marks: list[Any] = []
         self._marks: list[tuple[str, Any, Any]] = []
-        self._pending: deque[tuple[Sample, list[tuple[str, Any, Any]]]] = deque()
+        self._pending: deque[tuple[Sample, list[tuple[str, Any, Any]], list[tuple[GraphMarks, int]]]] = deque()
         self._open_range, self._close_range = _ranges(ranges)
 
     @classmethod
@@ -175,7 +181,8 @@ class StageClock:
             return cls(ranges=ranges, elapsed=elapsed)
         import torch
 
-        return cls(gpu_event=partial(torch.cuda.Event, enable_timing=True), ranges=ranges, elapsed=elapsed)
+        event = partial(torch.cuda.Event, enable_timing=True)
+        return cls(gpu_event=event, graph_event=partial(event, external=True), ranges=ranges, elapsed=elapsed)
 
     @property
     def times_gpu(self) -> bool:
@@ -184,11 +191,20 @@ class StageClock:
     @property
     def policy(self) -> str:
         """How GPU time is taken, for the record."""
+        if self.replays_graphs:
+            return "stages on the GPU's timeline, by CUDA events, also inside CUDA graphs"
         return "cuda events in traced iterations, no synchronisation" if self._new_event else "host time only"
+
+    @property
+    def origin(self) -> int:
+        """When it began, by its time source."""
+        return self._origin
 
     def stage(self, name: str) -> AbstractContextManager[None]:
         if not self.enabled:
             return _OFF
+        if self._capturing is not None:
+            return self._capturing.stage(name) if self._capturing.empty else _OFF
         rich = self._tracing or self._open_range
         known = self._rich if rich else self._plain
         stage = known.get(name)
@@ -197,6 +213,31 @@ class StageClock:
                 raise ValueError(f"unknown stage {name!r}; stages: {', '.join(STAGES)}")
             stage = known[name] = (_RichStage if rich else _Stage)(self, name)
         return stage
+
+    # -- CUDA graphs --
+
+    def wants_marks(self, graph: Any) -> bool:
+        """Whether the next replay of a graph is to record its marks: the first one in a traced iteration."""
+        return bool(self.enabled and self._tracing and self._graph_event) and graph not in self._replays
+
+    @contextmanager
+    def capturing(self, every: int = 1, marked: bool = False) -> Iterator[GraphMarks]:
+        """A graph is captured inside: stages are marked in it, or nothing is. Nothing is timed."""
+        path = self._local.thread.node.path
+        marks = self._capturing = GraphMarks(self._graph_event or object, path, max(1, every))
+        try:
+            if marked:
+                marks.empty = marks.event(), marks.event()
+            yield marks
+        finally:
+            self._capturing = None
+
+    def replayed(self, graph: Any, marks: GraphMarks | None) -> None:
+        """A graph was replayed, with its marks or without."""
+        self.replays_graphs = True
+        if self._tracing:
+            before, times = self._replays.get(graph, (None, 0))
+            self._replays[graph] = before or marks, times + 1
 
     def count(self, what: str, amount: float = 1) -> None:
         """Add to one of this iteration's counts."""
@@ -216,7 +257,7 @@ class StageClock:
         for thread in self._threads:
             thread.root.drain({}, {}, {})
         self._owner, self._tracing, self._open = owner, trace, True
-        self._counts, self._events, self._marks = {}, [], []
+        self._counts, self._events, self._marks, self._replays = {}, [], [], {}
         sample = Sample(start=self._now() - self._origin)
         try:
             yield
@@ -227,7 +268,8 @@ class StageClock:
         owner.root.drain(sample.exclusive, sample.inclusive, sample.calls)
         self._drain_others(owner, sample)
         sample.counts, sample.events = self._counts, self._events
-        self._pending.append((sample, self._marks))
+        graphs = [(marks, times) for marks, times in self._replays.values() if marks is not None]
+        self._pending.append((sample, self._marks, graphs))
 
     def _drain_others(self, owner: _Thread, sample: Sample) -> None:
         for thread in list(self._threads):
@@ -245,7 +287,7 @@ class StageClock:
         """The samples that are complete, oldest first. `wait` also waits for the GPU to finish the others."""
         ready = []
         while self._pending:
-            sample, marks = self._pending[0]
+            sample, marks, graphs = self._pending[0]
             if marks and wait:
                 marks[-1][2].synchronize()
             if marks and not all(end.query() for _, _, end in marks):
@@ -253,6 +295,12 @@ class StageClock:
             for path, start, end in marks:
                 sample.gpu[path] = sample.gpu.get(path, 0) + int(start.elapsed_time(end) * 1e6)
                 self._spare += (start, end)
+            for graph, times in graphs:
+                for path, time_inside in graph.read(times).items():
+                    sample.gpu[path] = sample.gpu.get(path, 0) + int(time_inside)
+                    sample.calls[path] = sample.calls.get(path, 0) + graph.calls[path] * times
+            if graphs:
+                sample.exclusive, sample.inclusive = exclusive_times(sample.gpu), sample.gpu
             self._pending.popleft()
             ready.append(sample)
         return ready

@@ -26,17 +26,19 @@ from hotlap.core.sample import Sample
 from hotlap.envs.layout import draw_legal
 from hotlap.launch.options import ProfileOptions
 from hotlap.probe.describe import describe, gemm_rate
+from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.sampler import Sampler, shorten
 from hotlap.record.header import FunctionTime, ModuleTime, Setup, Status, Verb
 from hotlap.record.lines import BARE, MEASURED, TRACED, WARMUP, Recorded
 from hotlap.record.machine import this_machine
-from hotlap.record.observed import Observed, Usage
+from hotlap.record.observed import GpuActivity, Observed, Usage
 from hotlap.record.run import Run
 from hotlap.train.loop import TRACED as TRACED_ITERATIONS
 from hotlap.train.loop import recording, stop_requests, write_samples
 from hotlap.train.system import RLSystem
 
 EXTRA_ITERATIONS = 2  # iterations of each disturbing pass
+WATCHED_ITERATIONS = 10  # by torch's profiler, on a GPU
 GPU_EVENTS_EVERY = 3  # pairs between iterations that record CUDA events; no host time is taken from those
 FUNCTIONS = 50
 ENV_WINDOW = 0.1  # seconds of bare environment steps in an iteration
@@ -79,8 +81,10 @@ def profile(
         with recording(run), stop_requests() as stop, watch, closing(Sampler(lambda *_: clock.open_path())) as sampler:
             _warm_up(run, clock, work, options, on_progress, stop.is_set)
             _measure(run, clock, work, sampler, options, on_progress, stop.is_set)
+            gpu = None if stop.is_set() else _watch_gpu(clock, work)
+            run.update(setup=replace(run.header.setup, gpu_timing=clock.policy))
             observed = Observed(
-                usage=Usage(machine.peak_rss(), watch.busy_share),
+                usage=Usage(machine.peak_rss(), gpu.busy if gpu else watch.busy_share, gpu),
                 description=replace(describe(), gemm_rate=gemm_rate()),
                 hot_lines=sampler.hottest(),
                 sampler_seconds=sampler.seconds,
@@ -122,15 +126,18 @@ def _bare_env(system: RLSystem, config: Any, env: Any, clock: StageClock) -> Wor
     _, info = env.reset(seed=config.seed)
     masked = "action_mask" in info
 
+    def legal(info: dict[str, Any]) -> Any:
+        return env.to_host(info["action_mask"]) if env.on_device else info["action_mask"]
+
     def step_all() -> int:
-        episodes = 0
+        episodes: Any = 0  # a tensor, where the environments are on a GPU: it is not asked at every step
         nonlocal info
         for drawn in actions:
-            action = draw_legal(env.single_action_space, info["action_mask"], random) if masked else drawn
+            action = draw_legal(env.single_action_space, legal(info), random) if masked else drawn
             info = env.step(action)[4]
             if "_final_info" in info:
-                episodes += int(np.count_nonzero(info["_final_info"]))
-        return episodes
+                episodes = episodes + info["_final_info"].sum()
+        return int(episodes)
 
     begin = time.perf_counter()
     step_all()
@@ -188,13 +195,14 @@ def _measure(
             if bare:
                 _run_bare(run, clock, work)
             else:
-                sampler.resume()
-                with clock.iteration():
+                if not clock.replays_graphs:  # then the host only waits, whatever the line
+                    sampler.resume()
+                with clock.iteration(trace=clock.replays_graphs):
                     work.iterate()
                 sampler.pause()
                 sampler.keep()
                 write_samples(run, clock, MEASURED)
-        if clock.times_gpu and pairs % GPU_EVENTS_EVERY == 0:
+        if clock.times_gpu and not clock.replays_graphs and pairs % GPU_EVENTS_EVERY == 0:
             _run_traced(run, clock, work, spans=False)
 
 
@@ -211,6 +219,25 @@ def _run_bare(run: Run, clock: StageClock, work: Work) -> None:
     sample = Sample(start=0, wall=time.perf_counter_ns() - begin)
     clock.enabled = True
     run.append(Recorded(BARE, sample, machine.rss(), machine.gpu_memory()))
+
+
+def _watch_gpu(clock: StageClock, work: Work) -> GpuActivity | None:
+    """What the GPU does in some iterations; None without one."""
+    trace = GpuTrace.begin(clock.origin) if clock.times_gpu else None
+    if trace is None:
+        return None
+    work.iterate()  # the profiler is slow to begin
+    clock.take()
+    whole = Sample(start=time.perf_counter_ns() - clock.origin)
+    for _ in range(WATCHED_ITERATIONS):
+        with clock.iteration():
+            work.iterate()
+        for sample in clock.take():
+            for name, count in sample.counts.items():
+                whole.counts[name] = whole.counts.get(name, 0) + count
+    whole.wall = time.perf_counter_ns() - clock.origin - whole.start
+    trace.end(whole)
+    return trace.activity
 
 
 def _time_modules(work: Work) -> tuple[ModuleTime, ...]:

@@ -27,7 +27,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from threading import get_ident
+from threading import current_thread, get_ident
 
 from hotlap.core.counts import ENV_STEPS
 from hotlap.core.paths import OPTIMIZER as OPTIMIZE
@@ -80,6 +80,7 @@ class Events(State):
         "at_work",
         "cannot_pause",
         "counted",
+        "learner_thread",
         "lines",
         "moments",
         "now",
@@ -122,6 +123,7 @@ class Events(State):
 
     def _begin(self, on_window: Callable[[Sample], None], origin: int, worker: bool) -> None:
         self.thread = get_ident()
+        self.learner_thread = ""  # its name, if another thread than the script's own learns
         self.origin = origin
         self.take()
         self.moments: list[Moment] = []  # when stack samples were taken
@@ -283,7 +285,7 @@ class Events(State):
             return False
         self.learned = True
         log = self.events()
-        self.thread = get_ident()
+        self.thread, self.learner_thread = get_ident(), current_thread().name
         self._close_window(None, log)
         self.timeline = Timeline(self.origin)
         self._open_window()

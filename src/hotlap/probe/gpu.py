@@ -12,7 +12,9 @@ from bisect import bisect_right
 from contextlib import suppress
 from typing import Any
 
+from hotlap.core.counts import UPDATES
 from hotlap.core.sample import Sample
+from hotlap.record.observed import GpuActivity
 
 
 class GpuTrace:
@@ -21,7 +23,7 @@ class GpuTrace:
     def __init__(self, profiler: Any, origin: int) -> None:
         self._profiler = profiler
         self._origin = origin
-        self.busy: float | None = None
+        self.activity: GpuActivity | None = None
         self.spans: list[tuple[str, int, int]] = []  # kernels: name, start, duration, on the sample's own clock
 
     @classmethod
@@ -47,17 +49,16 @@ class GpuTrace:
     def _by_stage(self, events: Any, sample: Sample) -> dict[str, int]:
         shift = time.perf_counter_ns() - time.time_ns() - self._origin  # the profiler's times are of the wall clock
         launches: dict[int, int] = {}
-        kernels: list[tuple[int, int, int, str]] = []
+        kernels: list[Kernel] = []
         for event in events:
             start = event.start_ns()
             if "CUDA" in str(event.device_type()):
+                if not sample.start <= start + shift <= sample.start + sample.wall:
+                    continue
                 kernels.append((start, event.duration_ns(), event.correlation_id(), event.name()))
             elif event.correlation_id():
                 launches[event.correlation_id()] = start
-        if not kernels:
-            self.busy = 0.0
-            return {}
-        self.busy = min(union([(start, start + length) for start, length, _, _ in kernels]) / sample.wall, 1.0)
+        self.activity = activity(kernels, launches, sample)
         spans = sorted((start, start + length, path) for path, start, length in sample.events)
         begins = [span[0] for span in spans]
         charged: dict[str, int] = {}
@@ -74,6 +75,32 @@ class GpuTrace:
                 charged[parent] = charged.get(parent, 0) + charged[path]
                 parent = parent.rpartition("/")[0]
         return charged
+
+
+Kernel = tuple[int, int, int, str]  # start, duration, number of the call that launched it, name
+
+
+def activity(kernels: list[Kernel], launches: dict[int, int], sample: Sample) -> GpuActivity:
+    """Idle time before a kernel is split at its launch: until then the GPU waited for the host. `launches`: times of calls."""
+    busy = min(union([(start, start + length) for start, length, _, _ in kernels]), sample.wall)
+    waited, reached = 0, 0  # for kernels that were launched already
+    for start, length, call, _ in sorted(kernels):
+        if reached:
+            waited += max(0, start - max(reached, launches.get(call, start)))
+        reached = max(reached, start + length)
+    kernel_wait = min(waited, sample.wall - busy)
+    copies = [length for _, length, _, name in kernels if name.startswith(("Memcpy", "Memset"))]
+    return GpuActivity(
+        seconds=sample.wall * 1e-9,
+        busy=busy / sample.wall,
+        host_wait=(sample.wall - busy - kernel_wait) / sample.wall,
+        kernel_wait=kernel_wait / sample.wall,
+        kernels=len(kernels) - len(copies),
+        launches=len({call for _, _, call, _ in kernels}),
+        copies=len(copies),
+        copy_seconds=sum(copies) * 1e-9,
+        updates=int(sample.counts.get(UPDATES, 0)),
+    )
 
 
 def union(intervals: list[tuple[int, int]]) -> int:

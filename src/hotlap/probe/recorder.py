@@ -129,14 +129,15 @@ class Recorder:
     def observed(self) -> Observed:
         if self._description.gemm_rate is None:
             self._description = replace(self._description, gemm_rate=gemm_rate())
+        gpu = self._gpu.activity if self._gpu else None
         seen = Observed(
             event_cost=self._event_cost,
-            usage=observed.Usage(self._peak_rss or machine.peak_rss(), self._gpu.busy if self._gpu else None),
+            usage=observed.Usage(self._peak_rss or machine.peak_rss(), gpu.busy if gpu else None, gpu),
             threads=threads(),
             types=_types(),
             notes=notes(),
             description=self._description,
-            learner_thread="" if self._thread is threading.main_thread() else self._thread.name,
+            learner_thread=EVENTS.learner_thread,
             what_if=self._what_if,
             step_names=plain.step_names(),
         )

@@ -20,9 +20,25 @@ OUTCOME = "outcome.json"  # in the run's folder until hotlap has read it
 
 
 @dataclass(frozen=True)
+class GpuActivity:
+    """What the GPU did in a window of so many seconds, by the kernels and copies that torch's profiler listed."""
+
+    seconds: float
+    busy: float  # share of the window in which any kernel or copy ran: the union of their intervals
+    host_wait: float  # share in which it was idle and the next kernel was not launched yet
+    kernel_wait: float  # share in which it was idle although the next kernel was launched
+    kernels: int = 0
+    launches: int = 0  # calls of the host that started them: a CUDA graph is one
+    copies: int = 0
+    copy_seconds: float = 0.0
+    updates: int = 0
+
+
+@dataclass(frozen=True)
 class Usage:
     peak_rss: int | None = None  # bytes
     gpu_busy: float | None = None  # share of the traced window, or of the run, in which a kernel ran
+    gpu: GpuActivity | None = None  # None: not traced
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hotlap.core.words import Word
 from hotlap.record.codec import FLAT
 from hotlap.record.header import Evaluation, FunctionTime, ModuleTime
 from hotlap.record.learner import Learners
-from hotlap.record.observed import HotLine
+from hotlap.record.observed import GpuActivity, HotLine
 from hotlap.record.run import Identity
 from hotlap.record.what_if import WhatIfCurves
 
@@ -286,6 +286,7 @@ class Profile:
     modules: tuple[ModuleTime, ...] = ()
     functions: tuple[FunctionTime, ...] = ()
     gpu_busy: float | None = None
+    gpu: GpuActivity | None = None  # None: not traced
     gpu_timing: str | None = None
     env_only: bool = False
     layout: str | None = None

@@ -75,6 +75,7 @@ def profile_of(run: Run) -> Profile:
         modules=header.passes.modules,
         functions=header.passes.functions,
         gpu_busy=observed.usage.gpu_busy if observed.usage else None,
+        gpu=observed.usage.gpu if observed.usage else None,
         gpu_timing=header.setup.gpu_timing,
         env_only=header.setup.env_only,
         layout=header.setup.layout,

@@ -7,6 +7,7 @@ from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.record.header import CaseReturn, Evaluation, Verb
 from hotlap.record.limits import Limit
 from hotlap.record.lines import WARMUP
+from hotlap.record.observed import GpuActivity
 from hotlap.record.profile import Copies, Profile, Speedup, StageTime, WorkerTimes
 from hotlap.report import what_if
 from hotlap.report.code import code_sections
@@ -155,7 +156,16 @@ def _time_and_memory(profile: Profile) -> Table:
     if memory.gpu_peak_bytes:
         busy = f"; GPU busy {units.share(profile.gpu_busy)}" if profile.gpu_busy is not None else ""
         rows.append(("GPU memory", units.size(memory.gpu_peak_bytes), f"peak{busy}"))
+    if profile.gpu:
+        rows.append(_gpu_row(profile.gpu))
     return Table("Time, memory and the cost of measuring", ("", ">value", ""), [*rows, *_overhead_rows(profile)])
+
+
+def _gpu_row(gpu: GpuActivity) -> Cells:
+    waits = f"waits for the host {units.share(gpu.host_wait)}, for its own work {units.share(gpu.kernel_wait)}"
+    each = f"; {gpu.kernels / gpu.updates:,.0f} kernels per update" if gpu.updates else ""
+    calls = f"{gpu.kernels:,} kernels by {gpu.launches:,} launches{each}, {gpu.copies:,} copies"
+    return ("GPU busy", units.share(gpu.busy), f"{waits}; {calls}, in {units.seconds(gpu.seconds)}")
 
 
 def _overhead_rows(profile: Profile) -> list[Cells]:
