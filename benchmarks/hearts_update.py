@@ -21,7 +21,6 @@ from hotlap.core.clock import StageClock
 from hotlap.systems import hearts, load
 from hotlap.train import ppo
 from hotlap.train.metrics import Metrics
-from hotlap.train.rollout import minibatches
 
 GOAL = 1.6
 TABLES = 8
@@ -43,12 +42,13 @@ def collected(config: hearts.Config) -> ppo.State:
 def shipped(config: hearts.Config) -> Callable[[], int]:
     """Some updates as `ppo.learn` makes them."""
     state, clock = collected(config), StageClock()
+    state.entropy_weight.fill_(config.entropy)
 
     def run() -> int:
         state.net.train()
-        batches = minibatches(state.rollout, config, state.generators[0], 0.0, state.gradient)
+        draws = state.batches.draw(state.generators[0], 0.0)
         for _ in range(UPDATES):
-            ppo.update(state, clock, next(batches), config.entropy)
+            state.learn_from(clock, *next(draws))
         return UPDATES
 
     return run
@@ -70,9 +70,9 @@ def plain(config: hearts.Config) -> Callable[[], int]:
 
     def run() -> int:
         net.train()
-        batches = minibatches(numbered, config, state.generators[0], 0.0, state.gradient)
+        draws = state.batches.draw(state.generators[0], 0.0)
         for _ in range(UPDATES):
-            (batch,) = next(batches)
+            (batch,) = state.batches.rows(*next(draws))
             output, value = net(dense[batch.obs])
             optimizer.zero_grad()
             loss(batch, output, value, config.entropy).loss.backward()  # type: ignore[no-untyped-call]

@@ -20,8 +20,8 @@ from hotlap.train.actions import Discrete, Gaussian
 from hotlap.train.auxiliary import draw_pairs, info_nce
 from hotlap.train.by_hand import ByHand
 from hotlap.train.gradients import ByAutograd, forward
-from hotlap.train.rollout import minibatches
 from tests.cli import run_cli
+from tests.minibatches import minibatches
 
 SMALL = ppo.Config(num_envs=4, turbo=True, horizon=16, batch_size=32, epochs=2, hidden=(16, 16), total_steps=10_000)
 

@@ -14,6 +14,7 @@ from hotlap.envs.vector import make_gym
 from hotlap.train import backend, dense_policy, flat, lstm, ppo
 from hotlap.train.acting import Dense, FewRows, Groups, StepByStep
 from hotlap.train.actions import Discrete
+from hotlap.train.batches import returns_and_advantages
 from hotlap.train.by_hand import ByHand
 from hotlap.train.dense_policy import DensePolicy
 from hotlap.train.fast import Lanes
@@ -22,7 +23,7 @@ from hotlap.train.gradients import ByAutograd, forward
 from hotlap.train.lstm_policy import LstmPolicy
 from hotlap.train.minibatch import Minibatch
 from hotlap.train.nets import NETS, mlp_policy
-from hotlap.train.rollout import minibatches, returns_and_advantages
+from tests.minibatches import minibatches
 
 SMALL = ppo.Config(num_envs=4, turbo=True, horizon=16, batch_size=32, epochs=2, hidden=(16, 16), total_steps=10_000)
 

@@ -230,7 +230,11 @@ def test_systems(tmp_path):
     assert "snake" in run_cli("systems", cwd=tmp_path).stdout
     doc = json.loads(run_cli("systems", "--json", cwd=tmp_path).stdout)
     snake = doc["systems"]["snake"]
-    assert list(snake["algorithms"]) == ["dqn", "ppo"] and list(snake["algorithms"]["dqn"]["presets"]) == ["fast", "seed"]
+    assert list(snake["algorithms"]) == ["dqn", "ppo"] and list(snake["algorithms"]["dqn"]["presets"]) == [
+        "fast",
+        "seed",
+        "gpu",
+    ]
     assert snake["nets"][:2] == ["auto", "mlp"] and snake["kernel"]
 
 

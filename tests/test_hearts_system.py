@@ -17,6 +17,7 @@ from hotlap.train import ppo, sparse
 from hotlap.train.gradients import ByAutograd
 from hotlap.train.sparse import SparseLinear
 from tests.lockstep import random_legal
+from tests.minibatches import minibatches
 
 ROOT = Path(__file__).parent.parent
 SYSTEM = load("hearts")
@@ -96,7 +97,7 @@ def test_dense_layers_after_it_by_hand_equal_autograd(activation, shared):
     state, env = make(config)
     ppo.collect(state, config, env, StageClock(), ppo.Metrics())
     ppo.compute_advantages(state, config)
-    (batch,) = next(ppo.minibatches(state.rollout, config, torch.Generator(), 0.0, state.gradient))
+    (batch,) = next(minibatches(state.rollout, config, torch.Generator(), 0.0, state.gradient))
     results = []
     for way in (
         state.gradient,

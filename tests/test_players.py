@@ -17,8 +17,8 @@ from hotlap.train.acting import AgainstPast
 from hotlap.train.advantage import gae, gae_of_seats, seats_in_torch
 from hotlap.train.flat import views
 from hotlap.train.gradients import forward
-from hotlap.train.rollout import minibatches
 from hotlap.train.selfplay import Opponents
+from tests.minibatches import minibatches
 
 SMALL = ppo.Config(num_envs=6, horizon=12, batch_size=16, epochs=2, hidden=(16, 16), total_steps=10_000, workers=0)
 
@@ -170,7 +170,7 @@ def test_past_policies_play_but_are_not_learned_from():
     assert own[:, :3].all()  # against itself
     assert [int(column.sum()) for column in own[:, 3:].T] == [4, 4, 4]  # one seat of three
     assert not state.rollout.valid[~own].any()
-    assert len(metrics.episodes["score_against_past"]) == 3
+    assert metrics.sums["score_against_past"][1] == 3
     for _ in range(4):
         ppo.iterate(state, config, env, StageClock())
     assert len(state.opponents.past) == 2
@@ -203,7 +203,7 @@ def test_past_policies_are_put_in_their_seats_only():
         vector.zero_()
         dict(zip(state.net.parameters(), views(state.net, vector), strict=True))[state.net.action.bias][favourite] = 50.0
     ppo.collect(state, config, env, StageClock(), ppo.Metrics())
-    own = torch.from_numpy(state.opponents.learner(state.rollout.turns.seat[:-1]))
+    own = state.opponents.learner(state.rollout.turns.seat[:-1])
     assert (state.rollout.action[own] == 2).all() and (state.rollout.action[~own] == 0).all()
     assert 0 < (~own).sum() < own.sum()
 
@@ -244,7 +244,7 @@ def test_seats_in_groups_of_workers():
         metrics = ppo.iterate(state, config, env, StageClock())
     assert state.opponents.learner(state.rollout.turns.seat[:-1])[:, :3].all()
     assert not state.rollout.valid[~state.opponents.learner(state.rollout.turns.seat[:-1])].any()
-    assert len(metrics.episodes["score_against_past"]) > 0
+    assert metrics.sums["score_against_past"][1] > 0
     env.close()
 
 
@@ -282,7 +282,7 @@ def test_ratings():
     assert rating.rating({"random": np.full(50, 0.5)}, {"random": 1000.0}) == pytest.approx(1000)
     both = rating.rating({"random": wins, "strong": 1 - wins}, {"random": 1000.0, "strong": 1400.0})
     assert 1190 < both < 1210  # by symmetry halfway
-    assert selfplay.score(np.array([1.0, 0.0, 2.0, 1.0]), 0) == pytest.approx((0.5 + 1 + 0) / 3)
+    assert float(selfplay.score(torch.tensor([1.0, 0.0, 2.0, 1.0]), torch.tensor(0))) == pytest.approx((0.5 + 1 + 0) / 3)
 
 
 # -- PettingZoo --

@@ -22,8 +22,8 @@ from hotlap.train.actions import Discrete, Gaussian, actions_of
 from hotlap.train.advantage import gae, gae_in_torch
 from hotlap.train.gradients import ByAutograd, forward
 from hotlap.train.normalize import Moments
-from hotlap.train.rollout import minibatches
 from tests.cli import run_cli
+from tests.minibatches import minibatches
 
 SMALL = ppo.Config(num_envs=4, turbo=True, horizon=16, batch_size=32, epochs=2, hidden=(16, 16), total_steps=10_000)
 
@@ -289,7 +289,7 @@ import hotlap
 from hotlap.core.clock import StageClock
 from hotlap.train import parallel, ppo
 from hotlap.train.minibatch import Minibatch
-from hotlap.train.rollout import returns_and_advantages
+from hotlap.train.batches import returns_and_advantages
 config = ppo.Config(num_envs=4, turbo=True, horizon=16, batch_size=64, hidden=(16, 16), entropy=0.01, normalize_obs={normalize})
 share = parallel.join(config)
 env = hotlap.make_vec("cartpole", share.num_envs, seed=0, depth=17)
@@ -301,8 +301,9 @@ log_prob = torch.log(torch.rand(64, generator=rows) * 0.8 + 0.1)[own]
 value, advantage = (torch.randn(64, generator=rows)[own] for _ in range(2))
 return_, scaled = returns_and_advantages(share, advantage, value, share.batch_size)
 batch = Minibatch(obs, action, log_prob, value, scaled, return_)
+state.entropy_weight.fill_(0.01)
 for _ in range(3):
-    ppo.update(state, StageClock(), [state.gradient.prepare(batch, share.batch_size)], 0.01)
+    ppo.update(state, StageClock(), [state.gradient.prepare(batch, share.batch_size)])
 updated = state.flat.tolist()
 ended = [len(ppo.iterate(state, share, env, StageClock()).episodes.get("return", ())) for _ in range(4)]
 sums = parallel.gather({{"flat": state.flat.detach().numpy(), "ended": np.array(sum(ended))}})
@@ -469,9 +470,9 @@ def test_an_environment_of_the_users(tmp_path):
 def test_schedules_and_early_stop(monkeypatch):
     weights, update = [], ppo.update
 
-    def noted(state, clock, batch, entropy_weight, report=False):
-        weights.append(entropy_weight)
-        return update(state, clock, batch, entropy_weight, report)
+    def noted(state, clock, batch, report=False):
+        weights.append(round(float(state.entropy_weight), 6))
+        return update(state, clock, batch, report)
 
     monkeypatch.setattr(ppo, "update", noted)
     config = replace(SMALL, target_kl=1e-9, entropy=0.1, entropy_end=0.0, epochs=5)

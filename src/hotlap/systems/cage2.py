@@ -72,12 +72,22 @@ FAST = Config(
     grad_clip=0.5,
 )
 
+GPU = replace(
+    FAST,
+    device="cuda",
+    precision="tf32",
+    num_envs=8_192,
+    total_steps=400_000_000,
+    batch_size=25_600,
+)
+
 SYSTEM = RLSystem(
     name="cage2",
     summary="CAGE Challenge 2: 13 hosts against a red agent",
     recipes={
         "ppo": {
             "fast": Recipe(FAST, "C kernel, 1,024 networks, what Blue can remember as bits, merged decoys"),
+            "gpu": Recipe(GPU, "the same with 8,192 networks on a CUDA GPU"),
             "seed": Recipe(
                 SEED,
                 "one Python environment, 20,000 steps per update, whole returns, 6 epochs of one batch",

@@ -74,4 +74,6 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"device {device!r} cannot be used: {one_line(str(error).partition(chr(10))[0])}") from None
+        reason = one_line(str(error).partition(chr(10))[0])
+        advice = " (with --device cpu it trains on the CPU)" if device.startswith("cuda") else ""
+        raise UsageError(f"device {device!r} cannot be used: {reason}{advice}") from None

@@ -70,12 +70,22 @@ FAST = Config(
     opponent_every=20,
 )
 
+GPU = replace(
+    FAST,
+    device="cuda",
+    precision="tf32",
+    num_envs=4_096,
+    total_steps=400_000_000,
+    batch_size=16_384,
+)
+
 SYSTEM = RLSystem(
     name="hearts",
     summary="Hearts, four seats, against itself and past selves",
     recipes={
         "ppo": {
             "fast": Recipe(FAST, "C kernel, 512 tables, dense network of the table as the seat to move sees it"),
+            "gpu": Recipe(GPU, "the same with 4,096 tables on a CUDA GPU"),
             "seed": Recipe(
                 SEED,
                 "two Python environments, attention over five observations, 1,250 updates of 32",

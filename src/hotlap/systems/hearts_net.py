@@ -27,11 +27,11 @@ DROPOUT = 0.1
 
 
 class Dropout(nn.Dropout):
-    """From 16 random bits for each number: on a CPU torch takes longer to draw a number's fate than to compute the number."""
+    """On a CPU from 16 random bits for each number: torch takes longer to draw a number's fate there than to compute it."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training:
-            return x
+        if not self.training or x.is_cuda:
+            return super().forward(x)
         bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
         kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= round(2**16 * self.p) - 2**15
         return x * kept.to(x.dtype).mul_(1 / (1 - self.p))

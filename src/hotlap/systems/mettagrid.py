@@ -100,12 +100,23 @@ FAST = Config(
     entropy_end=0.0,
 )
 
+GPU = replace(
+    FAST,
+    device="cuda",
+    precision="bfloat16",
+    net="box",
+    num_envs=2_048,
+    total_steps=200_000_000,
+    batch_size=32_768,
+)
+
 SYSTEM = RLSystem(
     name="mettagrid",
     summary="agents on a grid gather, convert and fight over resources",
     recipes={
         "ppo": {
             "fast": Recipe(FAST, "C kernel, 64 grids of 4 agents, convolution of tokens, one layer of LSTM"),
+            "gpu": Recipe(GPU, "2,048 grids of 4 agents on a CUDA GPU, in bfloat16"),
             "seed": Recipe(
                 SEED,
                 "64 Python environments in 4 workers, two layers of LSTM, 32 updates of 512",

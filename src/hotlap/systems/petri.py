@@ -1,6 +1,6 @@
 """Petri nets, by default the cluster tool that moves wafers: schedules by PPO with a masked policy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hotlap.train.configs import PPOConfig
 from hotlap.train.system import Recipe, RLSystem
@@ -61,12 +61,23 @@ FAST = Config(
     grad_clip=1.0,
 )
 
+GPU = replace(
+    FAST,
+    device="cuda",
+    precision="tf32",
+    num_envs=8_192,
+    total_steps=200_000_000,
+    horizon=32,
+    batch_size=32_768,
+)
+
 SYSTEM = RLSystem(
     name="petri",
     summary="a timed Petri net: wafers through a cluster tool",
     recipes={
         "ppo": {
             "fast": Recipe(FAST, "C kernel, 64 tools, rewards scaled"),
+            "gpu": Recipe(GPU, "the same with 8,192 tools on a CUDA GPU"),
             "seed": Recipe(
                 SEED,
                 "one Python environment, 640 frames per batch, 10 epochs of 64",

@@ -1,6 +1,6 @@
 """Snake on hundreds of environments with flood-fill features: DQN as in the original report, or PPO."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hotlap.train.configs import DQNConfig, PPOConfig
 from hotlap.train.system import Recipe, RLSystem
@@ -44,6 +44,19 @@ FAST = Config(
     grad_clip=10.0,
 )
 
+GPU = replace(
+    FAST,
+    device="cuda",
+    num_envs=4_096,
+    iteration_steps=32,
+    total_steps=20_000_000,
+    batch_size=4_096,
+    buffer_size=1_000_000,
+    learning_starts=100_000,
+    learning_rate=1e-3,
+    epsilon_steps=10_000_000,
+    target_sync=250,
+)
 
 PPO = PPOSnake(
     num_envs=256,
@@ -59,6 +72,17 @@ PPO = PPOSnake(
     entropy=0.01,
 )
 
+PPO_GPU = replace(
+    PPO,
+    device="cuda",
+    precision="tf32",
+    num_envs=16_384,
+    total_steps=400_000_000,
+    epochs=2,
+    batch_size=65_536,
+    learning_rate=2e-3,
+)
+
 SYSTEM = RLSystem(
     name="snake",
     summary="Snake on a 10x10 board",
@@ -70,8 +94,12 @@ SYSTEM = RLSystem(
                 "Python environments, 64 updates of 64 per vector step",
                 claims=("turbo=on", "updates_per_step=16,1"),
             ),
+            "gpu": Recipe(GPU, "4,096 environments on the GPU, 2 updates of 4,096 per vector step"),
         },
-        "ppo": {"fast": Recipe(PPO, "C kernel, 256 environments, 3 epochs over 32 steps of each")},
+        "ppo": {
+            "fast": Recipe(PPO, "C kernel, 256 environments, 3 epochs over 32 steps of each"),
+            "gpu": Recipe(PPO_GPU, "16,384 environments on a CUDA GPU, 2 epochs over 32 steps of each"),
+        },
     },
     game="snake",
     options=("features", "size"),

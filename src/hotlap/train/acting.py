@@ -8,7 +8,6 @@ once. `AgainstPast` puts past policies in some of the seats of another way to ac
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -151,14 +150,20 @@ class AgainstPast:
         groups, action = self._groups, self._actor.act(group, t)
         rows, turns = groups.rows[group], groups.rollout.turns
         assert turns is not None
-        others = np.flatnonzero(~self._opponents.learner(turns.seat[t, rows], rows))
-        if len(others):
-            index = torch.from_numpy(others).to(action.device)
-            mask = groups.mask_at(group, t)
-            output = self._opponents.output(groups.obs[group][t][index])
-            sampled = groups.actions.sample_action(output, groups.generators[group], None if mask is None else mask[index])
-            action[index] = sampled
+        others = ~self._opponents.learner(turns.seat[t, rows], rows)
+        if action.is_cuda and others.is_cuda:  # the host does not ask which rows they are: all where one may be
+            first = slice(max(0, self._opponents.first - rows.start), None)
+            sampled = self._sample(group, t, first)
+            action[first] = torch.where(others[first], sampled, action[first])
+        elif len(index := others.nonzero()[:, 0].to(action.device)):
+            action[index] = self._sample(group, t, index)
         return action
+
+    def _sample(self, group: int, t: int, rows: Tensor | slice) -> Tensor:
+        """The past policy's actions in some rows."""
+        groups, mask = self._groups, self._groups.mask_at(group, t)
+        output = self._opponents.output(groups.obs[group][t][rows])
+        return groups.actions.sample_action(output, groups.generators[group], None if mask is None else mask[rows])
 
     def finish(self) -> None:
         self._actor.finish()

@@ -152,7 +152,9 @@ Actions = Discrete | Gaussian
 
 def _sample(probability: Tensor, generator: torch.Generator) -> Tensor:
     """Sample a column of each row of probabilities [B, n]; never one of probability 0."""
-    if probability.numel() < _FEW:  # the first of exponential arrivals at these rates: fewer operations, more random numbers
+    # The first of exponential arrivals at these rates: fewer operations, more random numbers, and no sums along short rows, at
+    # which a GPU is slow.
+    if probability.is_cuda or probability.numel() < _FEW:
         return probability.div_(torch.empty_like(probability).exponential_(generator=generator)).argmax(-1)
     edges = probability.cumsum(-1)
     point = torch.rand(len(probability), 1, generator=generator, device=probability.device).mul_(edges[:, -1:] * _BELOW_ONE)

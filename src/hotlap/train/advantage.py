@@ -1,4 +1,4 @@
-"""Generalized advantage estimation: a C loop where there is a compiler, the same in torch elsewhere and on a GPU."""
+"""Generalized advantage estimation: in C where there is a compiler, in CUDA on a GPU, else the same in torch."""
 
 import ctypes
 from functools import cache
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hotlap.core import native
+from hotlap.core import native, nvrtc
 from hotlap.train import parallel
 
 MAX_SEATS = 16  # as in gae.c
@@ -21,6 +21,9 @@ def gae(reward: Tensor, value: Tensor, done: Tensor, gamma: float, lam: float, o
     """
     out = torch.empty_like(reward) if out is None else out
     arrays = (reward, value, done, out)
+    if reward.is_cuda and (program := _on_gpu()) is not None and all(array.is_contiguous() for array in arrays):
+        program.run("gae", reward.shape[1], *arrays, *reward.shape, float(gamma), float(lam))
+        return out
     library = None if reward.is_cuda else _native()
     if library is None or not all(array.is_contiguous() for array in arrays):
         return gae_in_torch(reward, value, done, gamma, lam, out)
@@ -60,10 +63,13 @@ def gae_of_seats(
     it was cut off; then the reward of the seat `last` [T, N] holds the discounted value of where, and others are not known.
     """
     advantage, known = torch.zeros_like(value[:-1]), torch.zeros_like(value[:-1], dtype=torch.bool)
+    arrays = [array.contiguous() for array in (reward, value, done, seat, last)] + [advantage, known]
+    if reward.is_cuda and (program := _on_gpu()) is not None:
+        program.run("gae_seats", reward.shape[1], *arrays, *reward.shape, float(gamma), float(lam))
+        return advantage, known
     library = None if reward.is_cuda else _native()
     if library is None:
         return seats_in_torch(reward, value, done, seat, last, gamma, lam, advantage, known)
-    arrays = [array.contiguous() for array in (reward, value, done, seat, last)] + [advantage, known]
     library.hotlap_gae_seats(*(array.data_ptr() for array in arrays), *reward.shape, gamma, lam)
     return advantage, known
 
@@ -105,9 +111,17 @@ def seats_in_torch(
     return advantage, known
 
 
+_SOURCE = Path(__file__).with_name("gae.c")  # for the CPU and, a thread per environment, for a GPU
+
+
+@cache
+def _on_gpu() -> nvrtc.Program | None:
+    return None if nvrtc.missing() else nvrtc.Program(_SOURCE.read_text(), str(_SOURCE.parent))
+
+
 @cache
 def _native() -> Any:
-    library = native.optional("gae", Path(__file__).with_name("gae.c"), native.EXACT)
+    library = native.optional("gae", _SOURCE, native.EXACT)
     if library is not None:
         pointer, size, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
         library.hotlap_gae.argtypes, library.hotlap_gae.restype = [*[pointer] * 4, *[size] * 2, *[number] * 2], None

@@ -94,7 +94,7 @@ class Contrastive:
         if batch.weight is not None:
             counted = counted * batch.weight[now] * batch.weight[later]
         found = info_nce(self._projections.query(features[now]), self._projections.key(features[later]), counted)
-        self.last = found.detach()
+        self.last.copy_(found.detach())
         return self._weight * found
 
     def forget(self) -> None:
@@ -136,15 +136,17 @@ class Kickstart:
         self._teacher, self._actions, self._config = teacher, actions, config
         self._memory: Memory = teacher.initial(rows)
         self._outputs: Tensor | None = None
-        self._weight = 0.0
         self.last = torch.zeros((), device=next(teacher.parameters()).device)
+        self._weight = torch.zeros_like(self.last)  # in the device's memory, where CUDA graphs look it up
 
     def begin(self, rollout: Rollout, progress: float, clock: StageClock) -> None:
         config = self._config
         over = config.kickstart_steps or config.total_steps
-        self._weight = config.kickstart * max(0.0, 1 - progress * config.total_steps / over)
-        if not self._weight:
-            rollout.teacher, self.last = None, torch.zeros_like(self.last)
+        weight = config.kickstart * max(0.0, 1 - progress * config.total_steps / over)
+        self._weight.fill_(weight)
+        if not weight:
+            rollout.teacher = None
+            self.last.zero_()
             return
         with clock.stage(stages.UPDATE), clock.stage(stages.LOSS), clock.stage(self.stage), torch.no_grad():
             rollout.teacher = self._watch(rollout)
@@ -174,7 +176,7 @@ class Kickstart:
             mean = divergence.mean()
         else:
             mean = (divergence * batch.weight).sum() / batch.weight.sum().clamp(min=1)
-        self.last = mean.detach()
+        self.last.copy_(mean.detach())
         return self._weight * mean
 
     def forget(self) -> None:

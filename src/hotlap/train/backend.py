@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hotlap.envs.spec import EnvSpec
+from hotlap.train import dense_gpu, parallel
 from hotlap.train.acting import Actor, AgainstPast, Dense, FewRows, Groups, StepByStep
 from hotlap.train.advantage import MAX_SEATS
 from hotlap.train.auxiliary import Auxiliary
@@ -18,6 +19,7 @@ from hotlap.train.dense_policy import DensePolicy
 from hotlap.train.fast import Lanes
 from hotlap.train.flat import flatten
 from hotlap.train.gradients import ByAutograd, Gradient, Loss
+from hotlap.train.graphs import Graphs
 from hotlap.train.lstm_policy import LstmPolicy
 from hotlap.train.nets import Policy
 from hotlap.train.selfplay import Opponents
@@ -29,6 +31,9 @@ class Backend:
 
     actor: Actor
     gradient: Gradient
+
+
+LONGEST = 512  # steps of a rollout in a CUDA graph, which holds every operation of each
 
 
 def check_environments(config: PPOConfig, env: Any) -> None:
@@ -75,12 +80,15 @@ def choose(
     by_hand = can_be_by_hand(config, spec)
     actor: Actor
     gradient: Gradient
-    if by_hand and DensePolicy.fits(net):
+    if by_hand and DensePolicy.fits(net) and dense_gpu.fits(flat):
+        passes = dense_gpu.GpuDense(net, flat, config)
+        actor, gradient = dense_gpu.GpuActor(groups, passes), dense_gpu.GpuByHand(passes, config)
+    elif by_hand and config.precision != "bfloat16" and DensePolicy.fits(net):
         policy = DensePolicy(net, flat.grad)
         kernel = policy.actor_kernel(max(rows.stop - rows.start for rows in groups.rows))
         actor = Dense(groups, policy) if kernel is None else FewRows(groups, policy, kernel)
         gradient = ByHand(policy, config)
-    elif by_hand and LstmPolicy.fits(net):
+    elif by_hand and config.precision != "bfloat16" and LstmPolicy.fits(net):
         torch.set_num_threads(1)  # of each lane
         cells = LstmPolicy(net, flat.grad, Lanes(config.torch_threads))
         actor = StepByStep(groups, cells.act, config.precision, flat.device)
@@ -94,17 +102,32 @@ def choose(
     return Backend(actor, gradient)
 
 
+def graphs_of(config: PPOConfig, env: Any, generators: Sequence[torch.Generator]) -> Graphs:
+    """Whether CUDA graphs hold rollouts and updates, and if not, why."""
+    device = torch.device(config.device)
+    graphs = Graphs(device, generators, wanted=config.graphs and device.type == "cuda")
+    reasons = {
+        "several processes share each gradient": parallel.world() > 1,
+        "torch.compile has graphs of its own": config.compile and config.compile_mode != "default",
+        "the rollout is in host memory": config.cpu_offload,
+        f"a rollout of {config.horizon:,} steps is too long for one": config.horizon > LONGEST,
+    }
+    if graphs.wanted and (reason := next((reason for reason, holds in reasons.items() if holds), "")):
+        graphs.wanted, graphs.refused = False, reason
+    return graphs
+
+
 def can_be_by_hand(config: PPOConfig, spec: EnvSpec) -> bool:
-    """One discrete action, in plain float32, PPO's own loss, a rollout where the network is; rows of agents that wait for
-    others have no weight, which only autograd knows."""
+    """One discrete action, PPO's own loss, a rollout where the network is; rows of agents that wait for others have no weight,
+    which only autograd knows."""
     weighted = spec.agents > 1 and config.by_sequences
-    plain = config.precision == "float32" and not config.compile and not config.has_auxiliary
+    plain = not config.compile and not config.has_auxiliary
     offloaded = config.cpu_offload and config.device != "cpu"
     return len(spec.action_sizes) == 1 and plain and not weighted and not offloaded
 
 
-def past_policies(config: PPOConfig, spec: EnvSpec, net: Policy, rows: int) -> Opponents:
-    """Self-play: past policies as opponents, which act with this network; none yet."""
+def past_policies(config: PPOConfig, spec: EnvSpec, net: Policy, rows: int, on_device: bool = False) -> Opponents:
+    """Self-play: past policies as opponents, which act with this network; none yet. `on_device`: the games are there too."""
     flat = flatten(net)
     assert flat.grad is not None
 
@@ -112,6 +135,7 @@ def past_policies(config: PPOConfig, spec: EnvSpec, net: Policy, rows: int) -> O
         output: Tensor = net(obs)[0]
         return output
 
-    by_hand = can_be_by_hand(config, spec) and DensePolicy.fits(net)
+    by_hand = can_be_by_hand(config, spec) and DensePolicy.fits(net) and config.precision != "bfloat16"
     act = DensePolicy(net, flat.grad).logits if by_hand else outputs
-    return Opponents(act, flat, config.opponents, config.opponent_share, rows, spec.seats)
+    opponents = Opponents(act, flat, config.opponents, config.opponent_share, rows, spec.seats)
+    return opponents.to(flat.device) if on_device else opponents

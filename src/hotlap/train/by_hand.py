@@ -46,7 +46,7 @@ class ByHand:
         return batch._replace(advantage_over_size=batch.advantage / rows, ratio_limit=limit)
 
     @torch.no_grad()
-    def compute(self, batch: Minibatch, entropy_weight: float, clock: StageClock, report: bool) -> Losses | None:
+    def compute(self, batch: Minibatch, entropy_weight: Tensor, clock: StageClock, report: bool) -> Losses | None:
         with clock.stage(stages.LOSS):
             logits, value = self.policy.forward(batch)
             to_logits, to_value, losses = loss_gradient(self._config, batch, logits, value, entropy_weight, report)
@@ -59,7 +59,7 @@ class ByHand:
 
 
 def loss_gradient(
-    config: PPOConfig, batch: Minibatch, logits: Tensor, value: Tensor, entropy_weight: float, report: bool
+    config: PPOConfig, batch: Minibatch, logits: Tensor, value: Tensor, entropy_weight: Tensor, report: bool
 ) -> tuple[Tensor, Tensor, Losses | None]:
     """Of `ppo.ppo_loss`: its gradient with respect to the logits [B, actions] and the values [B]; its parts, if asked for."""
     advantage, limit = batch.advantage_over_size, batch.ratio_limit
@@ -77,11 +77,11 @@ def loss_gradient(
     slope = (ratio * advantage).mul_(unclipped)[:, None]
     to_logits = probability * slope
     to_logits.scatter_add_(1, action, -slope)
-    entropy = None
-    if entropy_weight or report:
+    entropy, counts = None, bool(config.entropy or config.entropy_end)
+    if counts or report:
         weighted = probability * log_prob.clamp(min=-1e9)
         entropy = -weighted.sum(-1, keepdim=True)
-        if entropy_weight:
+        if counts:
             to_logits += (weighted + probability * entropy) * (entropy_weight / size)
     error = value - batch.return_
     to_value = error * (config.value_weight / size)

@@ -32,6 +32,10 @@ class Common:
     """The network: auto (convolutions for boards and images, else dense layers), mlp (dense layers), or one of the system's."""
     device: str = "cpu"
     """Where to train: cpu, cuda or cuda:0."""
+    env_device: str = "auto"
+    """Where the kernel steps environments: cpu, cuda, or auto (where training is, if it can be compiled for that)."""
+    graphs: bool = True
+    """On a GPU, capture rollouts and updates in CUDA graphs; the results are the same."""
     torch_threads: int = 1
     """Threads that torch uses on the CPU; small networks are fastest with one."""
     seed: int = 0
@@ -58,7 +62,7 @@ def check(
     for name in ("gamma", *fractions):
         if not 0 <= getattr(config, name) <= 1:
             raise ValueError(f"{_flag(name)} must be from 0 to 1, not {getattr(config, name)}")
-    for name, known in ((words or {}) | {"transport": ("shared", "pipe")}).items():
+    for name, known in ((words or {}) | {"transport": ("shared", "pipe"), "env_device": ("auto", "cpu", "cuda")}).items():
         if getattr(config, name) not in known:
             raise ValueError(f"{_flag(name)} must be one of {', '.join(known)}, not {getattr(config, name)!r}")
     if not config.hidden or min(config.hidden) < 1:
@@ -193,7 +197,7 @@ class PPOConfig(Common):
     compile_mode: str = "default"
     """What torch.compile aims at: default, or reduce-overhead (CUDA graphs)."""
     precision: str = "float32"
-    """float32, or bfloat16: mixed precision, by autocast."""
+    """float32; tf32: matrix products in TensorFloat-32, on a GPU; bfloat16: mixed precision, by autocast."""
     zero_copy: bool = True
     """Environments in host memory write straight into the rollout; off: what they wrote is copied there."""
     cpu_offload: bool = False
@@ -234,7 +238,7 @@ def validate_ppo(config: PPOConfig) -> None:
         words={
             "activation": ("tanh", "relu"),
             "memory": ("none", "lstm", "gru", "attention"),
-            "precision": ("float32", "bfloat16"),
+            "precision": ("float32", "tf32", "bfloat16"),
             "compile_mode": ("default", "reduce-overhead"),
         },
     )

@@ -75,7 +75,12 @@ def run_layers(layers: list[AnyLayer], x: Tensor, tanh: bool) -> list[Tensor]:
     """What each layer sees, and the output of the last."""
     seen = [x]
     for layer in layers:
-        x = half_tanh_(layer.forward(x, 2)) if tanh else layer.forward(x).relu_()
+        if not tanh:
+            x = layer.forward(x).relu_()
+        elif layer.bias.is_cuda:
+            x = layer.forward(x).tanh_()
+        else:
+            x = half_tanh_(layer.forward(x, 2))
         seen.append(x)
     return seen
 

@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from hotlap.core.errors import NotFinite
 from hotlap.train import parallel
@@ -32,6 +34,9 @@ def checked_steps(env: Any, device: str, bootstrapped: bool = False) -> Iterator
     If the steps fail, a number that is not finite is the likely cause (of a network's actions that are none, for example).
     `bootstrapped`: the values of where episodes were cut off are added to the rewards in the rings.
     """
+    if env.on_device:  # see `check_on_device`
+        yield
+        return
     try:
         yield
     except Exception as error:
@@ -51,6 +56,40 @@ def checked_last(env: Any, last: NDArray[Any], rows: NDArray[np.int64]) -> NDArr
         value = last[i][~np.isfinite(last[i])].flat[0]
         raise NotFinite(f"{_whose(env, int(rows[i]))} ended an episode in the observation {value} in its step {env.steps:,}")
     return last
+
+
+DEVICE_CHECKS = (
+    "steps that were cut off",
+    "row of a refused action",
+    "last observations",
+    "rewards",
+    "rewards of seats",
+    "observations",
+)
+
+
+def checks_on_device(env: Any, cut: Tensor) -> list[Tensor]:
+    """Of a rollout of environments on a GPU, of whose steps [T, N] some were `cut` off: numbers of `DEVICE_CHECKS`; the last
+    four say whether any is not finite."""
+    last, zero = env.finals["final_obs"][1:], torch.zeros((), device=cut.device)
+    spread = cut.view(*cut.shape, *[1] * (last.ndim - cut.ndim))
+    ended = torch.where(spread, last, 0).sum() if last.is_floating_point() else zero
+    sums = [ended, *(ring.sum() if ring.is_floating_point() else zero for ring in _checked_rings(env).values())]
+    return [cut.sum(), env.engine.refused[0], *(~torch.isfinite(part) for part in sums)]
+
+
+def check_on_device(env: Any, found: list[float]) -> bool:
+    """Check what `checks_on_device` found. Returns whether any step was cut off."""
+    cut_off, refused, last, *others = found
+    if refused:
+        env.check_actions()
+    if last:
+        numbers = env.finals["final_obs"][1:]
+        t, row = (int(part) for part in (~torch.isfinite(numbers)).flatten(2).any(2).nonzero()[0])
+        checked_last(env, env.to_host(numbers[t, row])[None], np.array([row]))
+    if any(others) and (problem := _in_rings(env, False)):
+        raise NotFinite(problem)
+    return bool(cut_off)
 
 
 def check_reward(env: Any, reward: NDArray[np.float32], rows: slice) -> None:
@@ -91,7 +130,7 @@ def check_state(arrays: dict[str, NDArray[Any]]) -> None:
 
 def _in_rings(env: Any, bootstrapped: bool) -> str:
     """The first reward or observation in the environments' rings that is not finite, in words; empty if there is none."""
-    rings = {"reward": env.rings["reward"], "rewards": env.rings["rewards"], "observation": env.rings["obs"]}
+    rings = {name: env.to_host(ring) if env.on_device else ring for name, ring in _checked_rings(env).items()}
     places = [
         (env.steps - (env.slot - int(slot)) % env.depth, int(row), name, ring[slot, row])
         for name, ring in rings.items()
@@ -106,6 +145,10 @@ def _in_rings(env: Any, bootstrapped: bool) -> str:
     cut = bootstrapped and name.startswith("reward") and env.rings["truncated"][at] and not env.rings["terminated"][at]
     what = f"the {name.removesuffix('s')} {value}{', with the value of where its episode was cut off,' if cut else ''}"
     return f"{_whose(env, row)} returned {what} in its step {step:,}"
+
+
+def _checked_rings(env: Any) -> dict[str, Any]:
+    return {"reward": env.rings["reward"], "rewards": env.rings["rewards"], "observation": env.rings["obs"]}
 
 
 def _whose(env: Any, row: int) -> str:

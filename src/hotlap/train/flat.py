@@ -47,7 +47,7 @@ class Adam:
         self.norm = torch.zeros((), device=flat.device)  # of the last gradient, before it was clipped
 
     def step(self, gradient: Tensor) -> None:
-        self.norm = torch.linalg.vector_norm(gradient)
+        torch.linalg.vector_norm(gradient, out=self.norm)  # in the same place, which CUDA graphs know
         scale = (self.norm + 1e-6).div_(self.clip).clamp_(min=1.0) if self.clip else None
         self.steps += 1 - self.skip
         adam_step()(self, gradient, scale)

@@ -28,7 +28,7 @@ class Gradient(Protocol):
     def prepare(self, batch: Minibatch, rows: int) -> Minibatch:
         """Compute ahead, for an epoch, what minibatches (or parts of them) of so many rows need."""
 
-    def compute(self, batch: Minibatch, entropy_weight: float, clock: StageClock, report: bool) -> Losses | None:
+    def compute(self, batch: Minibatch, entropy_weight: Tensor, clock: StageClock, report: bool) -> Losses | None:
         """The gradient of one minibatch (or part of one) that was prepared; its losses, if asked for."""
 
     def training(self, seed: int) -> AbstractContextManager[None]:
@@ -59,8 +59,6 @@ class ByAutograd:
         self.modules: Mapping[str, nn.Module] = {"net": net}
         self._gradient = flat.grad
         self._compute_loss = torch.compile(compute_loss, mode=mode) if compiled else compute_loss
-        # Compiled, a number that changes would be a constant of the graph.
-        self._entropy_weight = torch.zeros((), device=flat.device) if compiled else None
 
     def part_size(self, size: int, rows: int) -> int:
         return size
@@ -68,10 +66,9 @@ class ByAutograd:
     def prepare(self, batch: Minibatch, rows: int) -> Minibatch:
         return batch
 
-    def compute(self, batch: Minibatch, entropy_weight: float, clock: StageClock, report: bool) -> Losses | None:
-        weight = entropy_weight if self._entropy_weight is None else self._entropy_weight.fill_(entropy_weight)
+    def compute(self, batch: Minibatch, entropy_weight: Tensor, clock: StageClock, report: bool) -> Losses | None:
         with clock.stage(stages.LOSS):
-            losses, seen = self._compute_loss(batch, weight)
+            losses, seen = self._compute_loss(batch, entropy_weight)
             total = losses.loss
             for auxiliary in self._auxiliaries:
                 with clock.stage(auxiliary.stage):

@@ -36,7 +36,18 @@ TRACED = 2  # iterations, after the one in which learning began, whose every spa
 GPU_EVENTS_EVERY = 50  # iterations between those that record CUDA events
 # config fields that a resumed run may change
 MAY_CHANGE = frozenset(
-    {"total_steps", "device", "env_threads", "torch_threads", "workers", "async_factor", "transport", "env_timeout"}
+    {
+        "total_steps",
+        "device",
+        "env_threads",
+        "torch_threads",
+        "workers",
+        "async_factor",
+        "transport",
+        "env_timeout",
+        "env_device",
+        "graphs",
+    }
 )
 
 OnProgress = Callable[[dict[str, Any]], None]  # called after each iteration with what a progress bar shows
@@ -286,6 +297,8 @@ def recording(run: Run) -> Iterator[None]:
         raise
     except Exception as error:
         message = str(error) if isinstance(error, HotlapError) else f"{type(error).__name__}: {error}"
+        if type(error).__name__ == "OutOfMemoryError":  # torch's, of a GPU
+            message = f"the GPU has too little memory: use fewer environments, a shorter horizon, smaller minibatches. {error}"
         run.finish(Status.FAILED, error=message)
         details = error.details if isinstance(error, HotlapError) else ""
         raise TargetFailed(
@@ -316,7 +329,7 @@ def stop_requests() -> Iterator[threading.Event]:
 
 
 def _scalars(metrics: Any, state: Any, evaluation: Evaluation | None) -> dict[str, float]:
-    shown = {f"episode/{name}": float(np.mean(values)) for name, values in metrics.episodes.items()}
+    shown = {f"episode/{name}": mean for name, mean in metrics.means.items()}
     shown |= metrics.scalars
     shown["train/updates"] = state.updates
     if evaluation:

@@ -41,7 +41,8 @@ class Moments:
         return {"mean": self.mean, "squares": self.squares, "count": self.count}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        self.mean, self.squares, self.count = state["mean"], state["squares"], state["count"]
+        for name, kept in self.state().items():  # in place: CUDA graphs know where they are
+            kept.copy_(state[name])
 
 
 class RewardScale:

@@ -14,7 +14,6 @@ the device.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,52 +25,35 @@ from torch import Tensor, nn
 from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
+from hotlap.core.graph_marks import MARKED
 from hotlap.envs.spec import EnvSpec
-from hotlap.train import backend, finite, parallel, rating, weights
-from hotlap.train.acting import Actor, Groups
+from hotlap.train import backend, finite, on_device, parallel, rating, weights
+from hotlap.train.acting import Groups
 from hotlap.train.actions import Actions, actions_of
+from hotlap.train.adam_gpu import adam_of
 from hotlap.train.advantage import gae, gae_of_seats, of_normalized_returns
-from hotlap.train.auxiliary import Auxiliary, Projections, losses_of
-from hotlap.train.checkpoint import Varying, part_of, tensors_of
+from hotlap.train.auxiliary import Projections, losses_of
+from hotlap.train.batches import batches_of
+from hotlap.train.checkpoint import tensors_of
 from hotlap.train.configs import PPOConfig
 from hotlap.train.configs import validate_ppo as validate
 from hotlap.train.evaluation import Played, play
 from hotlap.train.fast import keep_memory
-from hotlap.train.flat import Adam, flatten
-from hotlap.train.gradients import Gradient
+from hotlap.train.flat import flatten
 from hotlap.train.greedy import PolicyPlayer, choose_with
 from hotlap.train.metrics import Metrics
 from hotlap.train.minibatch import Losses, Minibatch
 from hotlap.train.nets import NETS, Policy, PolicyMaker, named
 from hotlap.train.normalize import Moments, RewardScale
-from hotlap.train.rollout import Rollout, minibatches
-from hotlap.train.selfplay import Opponents
+from hotlap.train.ppo_state import VARYING as VARYING
+from hotlap.train.ppo_state import State as State
+from hotlap.train.ppo_state import load_state as load_state
+from hotlap.train.ppo_state import save_state as save_state
+from hotlap.train.rollout import Rollout
 
 Config = PPOConfig
+MOST_MINIBATCHES = 64  # of an epoch that is one CUDA graph; else each of them is
 DROPOUT_STREAM = 1 << 20  # of random numbers: far from those of groups of rows
-
-
-@dataclass
-class State:
-    """All that a run depends on, besides its config and its environments."""
-
-    net: Policy
-    flat: nn.Parameter  # all parameters of the network, which has views of it
-    actions: Actions
-    rollout: Rollout
-    actor: Actor
-    gradient: Gradient
-    optimizer: Adam
-    generators: list[torch.Generator]  # one for each group of rows, so that their order does not matter
-    obs_moments: Moments | None
-    reward_scale: RewardScale | None
-    opponents: Opponents | None
-    auxiliaries: tuple[Auxiliary, ...] = ()  # losses beside PPO's own
-    env_steps: int = 0
-    updates: int = 0
-    episodes: int = 0
-    iterations: int = 0
-    bot_ratings: rating.BotRatings = field(default_factory=rating.BotRatings)  # of evaluations
 
 
 def make_net(config: Config, spec: EnvSpec, nets: Mapping[str, PolicyMaker] = NETS) -> Policy:
@@ -88,6 +70,7 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
     validate(config)
     backend.check_environments(config, env)
     torch.set_num_threads(config.torch_threads)
+    torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
     keep_memory()
     torch.manual_seed(config.seed)
     spec, rows, device = env.env_spec, env.num_envs, torch.device(config.device)
@@ -98,7 +81,7 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
     env.reset(seed=parallel.row_seeds([config.seed], rows))
     opponents = None
     if spec.seats > 1 and config.opponents:
-        opponents = backend.past_policies(config, spec, make_net(config, spec, nets).to(device), rows)
+        opponents = backend.past_policies(config, spec, make_net(config, spec, nets).to(device), rows, env.on_device)
         opponents.add(flat.data, 0)
     rollout = Rollout.allocate(config, env, actions, net.initial(rows), device)
     generators = [parallel.generator(device, config.seed, group) for group in range(len(env.groups))]
@@ -106,20 +89,38 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
     auxiliaries = losses_of(config, spec, net, actions, rows, lambda teacher: make_net(teacher, spec, nets))
     loss = partial(ppo_loss, actions, config)
     chosen = backend.choose(config, spec, net, flat, groups, loss, opponents, auxiliaries)
-    return State(
+    graphs = backend.graphs_of(config, env, generators)
+    state = State(
         net=net,
         flat=flat,
         actions=actions,
         rollout=rollout,
         actor=chosen.actor,
         gradient=chosen.gradient,
-        optimizer=Adam(flat, config.learning_rate, eps=1e-5, clip=config.grad_clip, beta2=config.beta2),
+        batches=batches_of(rollout, config, chosen.gradient),
+        entropy_weight=torch.zeros((), device=device),
+        graphs=graphs,
+        optimizer=adam_of(flat)(flat, config.learning_rate, eps=1e-5, clip=config.grad_clip, beta2=config.beta2),
         generators=generators,
         obs_moments=Moments(spec.obs_shape, device) if config.normalize_obs else None,
         reward_scale=RewardScale(rows, config.gamma, device) if config.normalize_reward else None,
         opponents=opponents,
         auxiliaries=auxiliaries,
     )
+    minibatches = state.batches.number if graphs.wanted else None
+    if minibatches and minibatches <= MOST_MINIBATCHES:
+        state.learn_from = partial(learn_from, state)
+        whole = graphs.of("epoch", partial(epoch, state, progress=0.0), minibatches // MARKED)
+        state.epoch = lambda clock, progress: whole(clock)
+    else:
+        state.learn_from = graphs.of("update", partial(learn_from, state))
+        state.epoch = partial(epoch, state)
+    if env.on_device:
+        env.engine.take_actions_from(rollout.action)
+        state.steps = graphs.of("rollout", partial(on_device.steps, state, config, env), config.horizon // MARKED)
+        state.finish = graphs.of("last values", partial(on_device.finish, state))
+        state.summarize = graphs.of("summary", partial(on_device.summarize, env, opponents))
+    return state
 
 
 def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metrics:
@@ -127,7 +128,7 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     metrics = Metrics()
     progress = min(1.0, state.env_steps / config.total_steps)  # for the schedules
     with clock.stage(stages.COLLECT), finite.checked_steps(env, config.device, state.rollout.in_place and config.bootstrap):
-        collect(state, config, env, clock, metrics)
+        (on_device.collect if env.on_device else collect)(state, config, env, clock, metrics)
     clock.count(ENV_STEPS, config.horizon * env.num_envs * parallel.world())
     with clock.stage(stages.ADVANTAGE):
         compute_advantages(state, config)
@@ -139,17 +140,17 @@ def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metric
     if state.opponents is not None and state.iterations % config.opponent_every == 0:
         state.opponents.add(state.flat.data, state.iterations)
     with clock.stage(stages.LOG):
-        means = [torch.stack(parts).mean() for parts in zip(*losses, strict=True)]
+        means = [torch.stack(losses).mean(0)] if losses else []
+        others = [state.optimizer.norm, state.optimizer.rate, *(auxiliary.last for auxiliary in state.auxiliaries)]
         names = [*(Losses._fields if losses else ()), "gradient_norm", "learning_rate"]
         names += [auxiliary.stage for auxiliary in state.auxiliaries]
-        means += [state.optimizer.norm, state.optimizer.rate, *(auxiliary.last for auxiliary in state.auxiliaries)]
-        numbers = torch.stack(means).tolist()  # the only wait for the device
+        numbers = torch.cat([*means, torch.stack(others)]).tolist()  # waits for the device
         metrics.scalars = {f"train/{name}": number for name, number in zip(names, numbers, strict=True)}
         finite.check_losses(metrics.scalars, state)
         if config.weight_analysis and state.iterations % config.weight_analysis == 0:
             with clock.stage(stages.WEIGHTS):
                 metrics.scalars |= weights.analyse(state.net)
-    ended = parallel.total_of(len(metrics.episodes.get("return", ())), state.flat.device)
+    ended = parallel.total_of(metrics.ended, state.flat.device)
     state.episodes += ended
     clock.count(EPISODES, ended)
     return metrics
@@ -201,7 +202,7 @@ def store(state: State, config: Config, env: Any, group: int, t: int, metrics: M
     rollout, rows = state.rollout, env.groups[group]
     out, finished = env.outcome(group)
     ended = out.terminated | out.truncated if finished else None
-    fresh = rollout.store(t, rows, out, ended)
+    fresh = rollout.store(t, rows, out, None if ended is None else torch.from_numpy(ended))
     if state.reward_scale is not None:
         finite.check_reward(env, out.reward, rows)
         state.reward_scale.scale_(rows, rollout.reward[t, rows], rollout.done[t, rows])
@@ -210,9 +211,11 @@ def store(state: State, config: Config, env: Any, group: int, t: int, metrics: M
         for name, values in env.final_info(out).items():
             if name != "returns":
                 metrics.episodes.setdefault(name, []).extend(values[ended].tolist())
-            elif state.opponents is not None and (won := state.opponents.scores(values, ended, rows)):
-                metrics.episodes.setdefault("score_against_past", []).extend(won)
-    rollout.forget(rows, fresh)
+            elif state.opponents is not None:
+                won, games = state.opponents.scores(torch.from_numpy(values), torch.from_numpy(ended), rows)
+                metrics.add_sum("score_against_past", float(won), int(games))
+    if fresh is not None:
+        rollout.forget(rows, fresh)
 
 
 def bootstrap(state: State, config: Config, env: Any, group: int, t: int) -> None:
@@ -221,11 +224,13 @@ def bootstrap(state: State, config: Config, env: Any, group: int, t: int) -> Non
     cut = np.flatnonzero(out.truncated & ~out.terminated)  # a time limit may fall on the very step that ends the episode
     if not len(cut) or not config.bootstrap:
         return
-    device = state.flat.device
+    device, chosen = state.flat.device, torch.from_numpy(rows.start + cut)
     last = torch.from_numpy(finite.checked_last(env, out.final_obs[cut], rows.start + cut)).to(device)
     last = last if state.obs_moments is None else state.obs_moments.normalize(last)
-    memory = tuple(part[rows][torch.from_numpy(cut).to(device)] for part in rollout.memory)
-    rollout.bootstrap(t, rows, out, cut, config.gamma * state.net(last.to(rollout.obs.dtype), memory)[1])
+    memory = tuple(part[chosen.to(device)] for part in rollout.memory)
+    value = config.gamma * state.net(last.to(rollout.obs.dtype), memory)[1]
+    seat = torch.from_numpy(out.final_seat[cut]) if rollout.turns is not None else None
+    rollout.bootstrap((torch.full_like(chosen, t), chosen), value, seat)
 
 
 def compute_advantages(state: State, config: Config) -> None:
@@ -235,47 +240,62 @@ def compute_advantages(state: State, config: Config) -> None:
         estimate = of_normalized_returns if config.normalize_return else gae
         estimate(rollout.reward, rollout.value, rollout.done, gamma, lam, rollout.advantage)
         return
-    seat, rewards, last = (torch.from_numpy(part).to(rollout.value.device) for part in vars(rollout.turns).values())
+    seat, rewards, last = (part.to(rollout.value.device) for part in vars(rollout.turns).values())
     advantage, known = gae_of_seats(rewards, rollout.value, rollout.done, seat, last, gamma, lam)
     rollout.advantage.copy_(advantage)
-    rollout.valid = known.cpu().numpy()
+    rollout.valid = known
     if state.opponents is not None:
-        rollout.valid &= state.opponents.learner(rollout.turns.seat[:-1])
+        rollout.valid = known & state.opponents.learner(rollout.turns.seat[:-1]).to(known.device)
 
 
 # -- learning --
 
 
-def learn(state: State, config: Config, clock: StageClock, progress: float) -> list[Losses]:
-    """Some epochs of minibatches. Returns the losses, still on the device, of each epoch's last minibatch."""
+def learn(state: State, config: Config, clock: StageClock, progress: float) -> list[Tensor]:
+    """Some epochs of minibatches. Returns the `Losses`, still on the device, of each epoch's last minibatch."""
     entropy_end = config.entropy if config.entropy_end is None else config.entropy_end
-    entropy_weight = config.entropy + progress * (entropy_end - config.entropy)
-    losses: list[Losses] = []
+    state.entropy_weight.fill_(config.entropy + progress * (entropy_end - config.entropy))
+    losses: list[Tensor] = []
     state.optimizer.skip.zero_()
     for auxiliary in state.auxiliaries:
         auxiliary.begin(state.rollout, progress, clock)
     for _ in range(config.epochs):
-        batches = minibatches(state.rollout, config, state.generators[0], progress, state.gradient)
-        with clock.stage(stages.SAMPLE):
-            coming = next(batches, None)
-        while (batch := coming) is not None:
-            with clock.stage(stages.SAMPLE):
-                coming = next(batches, None)
-            with clock.stage(stages.UPDATE):
-                reported = update(state, clock, batch, entropy_weight, report=coming is None)
-            clock.count(UPDATES)
-            losses += [reported] if reported is not None else []
-        if config.target_kl and losses:
-            moved = parallel.mean(losses[-1].kl.clone()) > config.target_kl
+        reported, updates = state.epoch(clock, progress)
+        if reported is None:  # there was nothing to learn from
+            break
+        state.updates += updates
+        clock.count(UPDATES, updates)
+        losses.append(torch.stack(reported))
+        if config.target_kl:
+            moved = parallel.mean(reported.kl.clone()) > config.target_kl
             state.optimizer.skip.copy_(torch.maximum(state.optimizer.skip, moved.float()))
             if not state.flat.is_cuda and state.optimizer.skip:  # a GPU is not asked: it skips what is left
                 break
     return losses
 
 
-def update(
-    state: State, clock: StageClock, batch: list[Minibatch], entropy_weight: float, report: bool = False
-) -> Losses | None:
+def epoch(state: State, clock: StageClock, progress: float) -> tuple[Losses | None, int]:
+    """One pass over the rollout: the losses of its last minibatch, and how many there were."""
+    draws, reported, updates = state.batches.draw(state.generators[0], progress), None, 0
+    with clock.stage(stages.SAMPLE):
+        coming = next(draws, None)
+    while (drawn := coming) is not None:
+        with clock.stage(stages.SAMPLE):
+            coming = next(draws, None)
+        reported = state.learn_from(clock, *drawn, report=coming is None)
+        updates += 1
+    return reported, updates
+
+
+def learn_from(state: State, clock: StageClock, *drawn: Any, report: bool = False) -> Losses | None:
+    """One update, from what was drawn for its minibatch."""
+    with clock.stage(stages.SAMPLE):
+        batch = state.batches.rows(*drawn)
+    with clock.stage(stages.UPDATE):
+        return update(state, clock, batch, report)
+
+
+def update(state: State, clock: StageClock, batch: list[Minibatch], report: bool = False) -> Losses | None:
     """One step of the optimizer on a minibatch, which comes in parts. Returns the losses of the last part, if asked for."""
     gradient, losses = state.flat.grad, None
     assert gradient is not None
@@ -284,14 +304,13 @@ def update(
         if part.action.device != gradient.device:  # of a rollout in host memory
             with clock.stage(stages.TRANSFER):
                 part = part.to(gradient.device)
-        losses = state.gradient.compute(part, entropy_weight, clock, report)
+        losses = state.gradient.compute(part, state.entropy_weight, clock, report)
         if total is not None:
             total.add_(gradient, alpha=1 / len(batch))
     with clock.stage(stages.OPTIMIZER):
         if total is not None:
             gradient.copy_(total)
         state.optimizer.step(parallel.mean(gradient))
-    state.updates += 1
     return losses
 
 
@@ -351,49 +370,3 @@ def evaluate(state: State, env: Any, seed: int, sampled: bool = False, options: 
 def networks(state: State) -> dict[str, nn.Module]:
     """What `profile --modules` times; a network that is computed by hand calls none of its modules."""
     return dict(state.gradient.modules)
-
-
-# -- checkpoint --
-
-_COUNTERS = ("env_steps", "updates", "episodes", "iterations")
-VARYING = Varying(rows=("generator.", "opponents."), numbered=("generator.",))  # by device, and as it fills; by groups
-
-
-def parts_of(state: State) -> dict[str, Any]:
-    """What keeps tensors of its own: `state` gives them, `load` takes them back."""
-    parts = {name: getattr(state, name) for name in ("optimizer", "obs_moments", "reward_scale", "opponents")}
-    parts |= {auxiliary.stage: auxiliary for auxiliary in state.auxiliaries}
-    return {name: part for name, part in parts.items() if part is not None}
-
-
-def save_state(state: State, env: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Everything that the rest of the run depends on: arrays and plain numbers."""
-    tensors = {f"net.{k}": v for k, v in state.net.state_dict().items()}
-    tensors |= {f"memory.{i}": part for i, part in enumerate(state.rollout.memory)}
-    for name, part in parts_of(state).items():
-        tensors |= {f"{name}.{k}": v for k, v in part.state().items()}
-    tensors |= {f"generator.{i}": generator.get_state() for i, generator in enumerate(state.generators)}
-    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    arrays |= {f"env.{k}": v for k, v in env.state().items()}
-    return arrays, {name: getattr(state, name) for name in _COUNTERS}
-
-
-def load_state(state: State, env: Any, arrays: dict[str, NDArray[Any]], numbers: dict[str, Any]) -> None:
-    """Put a fresh `start` exactly where `save_state` was taken."""
-    device = state.flat.device
-    for name in _COUNTERS:
-        setattr(state, name, numbers[name])
-    state.net.load_state_dict(tensors_of(arrays, device, "net."))
-    for i, part in enumerate(state.rollout.memory):
-        part.copy_(torch.from_numpy(np.array(arrays[f"memory.{i}"])))
-    for name, kept in parts_of(state).items():
-        kept.load(tensors_of(arrays, device, f"{name}."))
-    for i, generator in enumerate(state.generators):
-        parallel.restore(generator, arrays.get(f"generator.{i}"), state.env_steps, i + 1)
-    env.load_state(part_of(arrays, "env."), parallel.row_seeds([state.env_steps], env.num_envs))
-    if not env.restores:  # it began new episodes
-        state.rollout.forget(slice(None), np.ones(env.num_envs, bool))
-        for auxiliary in state.auxiliaries:
-            auxiliary.forget()
-        if state.reward_scale is not None:
-            state.reward_scale.returns.zero_()

@@ -78,7 +78,7 @@ def play(env: Any, seed: int, policy: Bot, bot: Bot, name: str = "bot", options:
             for metric, values in metrics.items():
                 values[first] = final[metric][first]
     result["return"] = returns[np.arange(env.num_envs), policy_seat]
-    result["score"] = np.array([score(row, int(seat)) for row, seat in zip(returns, policy_seat, strict=True)])
+    result["score"] = score(torch.as_tensor(returns), torch.as_tensor(policy_seat).long()).double().numpy()
     episodes = tuple(
         Episode(
             number=i,

@@ -6,11 +6,9 @@ in each game, and the others are played by a past policy, drawn anew for each it
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 
@@ -23,8 +21,9 @@ class Opponents:
         self.output, self.flat, self.size = output, flat, size
         self.past: list[Tensor] = []
         self.iterations: list[int] = []  # after which each was kept
-        self._against = np.arange(num_envs) >= round((1 - share) * num_envs)  # games against a past policy
-        self._seat = np.arange(num_envs) % seats  # the learner's seat in those
+        self.first = round((1 - share) * num_envs)  # of the games against a past policy
+        rows = torch.arange(num_envs)
+        self._against, self._seat = rows >= self.first, (rows % seats).to(torch.int8)  # the learner's seat in those
 
     def add(self, flat: Tensor, iteration: int) -> None:
         """Keep the present policy. If there are too many, one goes so that the others are spread over the whole training."""
@@ -45,15 +44,21 @@ class Opponents:
         chosen = np.random.default_rng([seed, iteration]).integers(len(self.past))
         self.flat.data.copy_(self.past[chosen])
 
-    def learner(self, seat: NDArray[np.int8], rows: slice = slice(None)) -> NDArray[np.bool_]:
-        """Which decisions [..., rows] are the present policy's."""
-        learns: NDArray[np.bool_] = ~self._against[rows] | (seat == self._seat[rows])
-        return learns
+    def to(self, device: torch.device) -> "Opponents":
+        """For games that are played there."""
+        self._against, self._seat = self._against.to(device), self._seat.to(device)
+        return self
 
-    def scores(self, returns: NDArray[Any], ended: NDArray[np.bool_], rows: slice) -> list[float]:
-        """Of games that ended, against a past policy: 1 where the learner won, 0 where it lost."""
-        seats = self._seat[rows]
-        return [score(returns[i], int(seats[i])) for i in np.flatnonzero(ended & self._against[rows])]
+    def learner(self, seat: Tensor, rows: slice = slice(None)) -> Tensor:
+        """Which decisions [..., rows] are the present policy's."""
+        return ~self._against[rows] | (seat == self._seat[rows])
+
+    def scores(self, returns: Tensor, ended: Tensor, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:
+        """Of games [..., rows] that ended, with returns [..., rows, seats], against a past policy: the sum of the learner's
+        scores, 1 for a win and 0 for a loss, and how many games that were."""
+        won = score(returns, self._seat[rows].long().expand(returns.shape[:-1]))
+        counted = ended & self._against[rows]
+        return torch.where(counted, won, 0).sum(), counted.sum()
 
 
 def least_needed(iterations: Sequence[int]) -> int:
@@ -63,7 +68,9 @@ def least_needed(iterations: Sequence[int]) -> int:
     return min(range(len(older)), key=lambda i: older[i] & -older[i] or math.inf)  # 0: all powers of two divide it
 
 
-def score(returns: NDArray[Any], seat: int) -> float:
-    """1 for a win, 0 for a loss, by how many of the other seats were beaten; a tie is half a win."""
-    others = np.delete(returns, seat)
-    return float(np.mean(np.where(returns[seat] > others, 1.0, np.where(returns[seat] == others, 0.5, 0.0))))
+def score(returns: Tensor, seat: Tensor) -> Tensor:
+    """Of games with returns [..., seats], for a seat of each: 1 for a win, 0 for a loss, by how many of the other seats were
+    beaten; a tie is half a win."""
+    own = returns.gather(-1, seat[..., None])
+    points = (own > returns).float() + 0.5 * (own == returns).float()
+    return (points.sum(-1) - 0.5) / (returns.shape[-1] - 1)  # its tie with itself does not count

@@ -63,9 +63,16 @@ class _SumRows(torch.autograd.Function):
         return None, gradient, None
 
 
+FEW_ZEROS = 1 << 26  # numbers of the dense observations that a GPU multiplies faster than it looks up what is not zero
+
+
 def sum_rows_in_torch(rows: Tensor, weight: Tensor, positions: int = 1) -> Tensor:
     """The specification of `hotlap_sum_rows`; autograd knows its gradient."""
     period, ones = len(weight), rows[:, 1:].long()
+    if rows.is_cuda and len(rows) * positions * period <= FEW_ZEROS:
+        dense = torch.zeros(len(rows), positions * period + 1, dtype=weight.dtype, device=rows.device)
+        dense.scatter_(1, ones.clamp(max=positions * period), 1.0)  # unused places hold more than any index: one more column
+        return dense[:, :-1].reshape(len(rows), positions, period) @ weight
     most = ones.shape[1]
     counted = (torch.arange(most, device=rows.device) < rows[:, :1]) & (ones < positions * period)
     edges = torch.arange(positions, device=rows.device).mul(period).expand(len(rows), -1).contiguous()

@@ -143,7 +143,10 @@ class RLSystem:
             "patience": config.env_timeout,
         }
         if source.game:
-            return make_vec(source.game, number, config.turbo, threads=config.env_threads, **placement, **source.options)
+            device = _env_device(config) if training and in_kernel else "cpu"
+            return make_vec(
+                source.game, number, config.turbo, threads=config.env_threads, device=device, **placement, **source.options
+            )
         return make_gym(source.gym, number, **placement, **source.options)
 
     def make_arena(self, config: Any, episodes: int) -> Any:
@@ -152,3 +155,16 @@ class RLSystem:
 
         same = bool(self.game) and not self.gym and native.compiler() is not None
         return self.make_env(replace(config, turbo=True) if same else config, episodes)
+
+
+def _env_device(config: Any) -> str:
+    """Where the kernel steps the environments that are trained on."""
+    from hotlap.core import nvrtc
+
+    offloaded = getattr(config, "cpu_offload", False)
+    if config.env_device == "cpu" or (config.env_device == "auto" and (config.device == "cpu" or offloaded or nvrtc.missing())):
+        return "cpu"
+    if config.device == "cpu" or offloaded or (reason := nvrtc.missing()):
+        what = "the network is on the CPU" if config.device == "cpu" else "cpu-offload" if offloaded else reason
+        raise UsageError(f"env-device cuda does not work: {what}")
+    return str(config.device)
