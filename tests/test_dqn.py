@@ -533,6 +533,57 @@ def test_counters_and_target_sync_count_apart():
         assert torch.equal(state.flat.data, state.target) == (state.updates % config.target_sync == 0)
 
 
+@pytest.mark.parametrize("updates_per_step", [0.3, 1.5, 7.0])
+def test_the_plan_of_an_iteration_is_what_happens_without_one(updates_per_step):
+    """A GPU is told beforehand; the counters are then those of the iteration's end."""
+    config = small(updates_per_step=updates_per_step, epsilon_steps=1_000, priority_alpha=0.5)
+    (env, state), (_, planning) = begin(config), begin(config)
+    noted = []
+
+    def learn(clock, *now):
+        noted.append((*now, state.env_steps))
+        dqn.learn(state, config, clock, *now)
+
+    state.learn = learn
+    for _ in range(4):
+        noted.clear()
+        before = planning.env_steps
+        planned = dqn.plan(planning, config)
+        run(state, config, env, 1)
+        for name in ("env_steps", "updates", "owed"):
+            assert getattr(state, name) == getattr(planning, name), name
+        assert planned.sync == [sync for _, sync, _ in noted] and len(planned.sync) == sum(planned.updates)
+        each = [t for t, count in enumerate(planned.updates) for _ in range(count)]
+        assert [(planned.beta[t], before + (t + 1) * 16) for t in each] == [(beta, steps) for beta, _, steps in noted]
+        assert (
+            planned.epsilon[0] == pytest.approx(max(0.01, 1 - 0.99 * before / 1_000))
+            and len(planned.epsilon) == config.iteration_steps
+        )
+    assert state.updates > 0
+
+
+def test_numbers_in_tensors_do_the_same():
+    """As CUDA graphs take them."""
+    config = small(features="grid", priority_alpha=0.6, target_sync=1)  # not in C
+    flats = []
+    for tensors in (False, True):
+        env, state = begin(config)
+        run(state, config, env, 2)
+        draw = torch.rand(500, generator=state.generator)
+        obs = torch.from_numpy(state.obs)[torch.randint(16, (500,), generator=state.generator)]
+        tree = SumTree(config.buffer_size, torch.device("cpu"))
+        tree.set(torch.arange(len(state.replay)), state.replay.tree.levels[0][: len(state.replay)])
+        state.replay.tree = tree
+        number = torch.tensor if tensors else float
+        acted = state.actor.act(obs, None, draw, number(0.3))
+        for sync in (1.0, 0.0):
+            dqn.learn(state, config, OFF, number(0.7), torch.tensor(sync) > 0 if tensors else bool(sync))
+        assert not torch.equal(state.target, state.flat)
+        flats.append((acted, state.flat.detach(), state.target))
+    for one, other in zip(*flats, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 def test_truncated_episodes_bootstrap_and_terminated_ones_do_not():
     """A snake going in circles is truncated at step 1,000; its last observation, not the new start, is stored."""
     config = small(num_envs=1, iteration_steps=1, learning_starts=10**9, n_step=1, buffer_size=1_100)

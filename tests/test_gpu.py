@@ -96,6 +96,7 @@ def test_training_on_the_gpu_learns_resumes_and_is_measured(tmp_path):
         updates_per_step=1,
         epsilon_steps=60_000,
         learning_starts=5_000,
+        env_device="cpu",
     )
     env = system.make_env(config)
     state = dqn.start(config, env)
@@ -111,6 +112,7 @@ def test_training_on_the_gpu_learns_resumes_and_is_measured(tmp_path):
     for _ in range(2):
         first, second = dqn.iterate(state, config, env, clock), dqn.iterate(other, config, other_env, clock)
         assert first.scalars["train/loss"] == pytest.approx(second.scalars["train/loss"], rel=1e-3)
+    config = dataclasses.replace(config, features="grid", graphs=False)
     doc = codec.to_json(profile_of(profile(system, config, Options(iterations=5, modules=True), out=tmp_path / "run")))
     assert 0 < doc["stages"]["update/loss"]["gpu_share"] < doc["stages"]["update"]["gpu_share"] < 1
     assert "collect/transfer" in doc["stages"]

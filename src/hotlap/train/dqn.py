@@ -8,6 +8,7 @@
 Double DQN, dueling networks, n-step returns and prioritised replay are switches. Steps, updates and episodes are counted
 apart; the target network is copied by updates, not by environment steps. Truncated episodes bootstrap from their true last
 observation; terminated ones do not bootstrap. How rows act and how a gradient is computed are two interfaces (see `td`).
+Where the environments are on the GPU, a whole iteration runs there (`dqn_on_device`).
 """
 
 import copy
@@ -25,12 +26,14 @@ from hotlap.core import stages
 from hotlap.core.clock import StageClock
 from hotlap.core.counts import ENV_STEPS, EPISODES, UPDATES
 from hotlap.envs.spec import EnvSpec
-from hotlap.train import finite, parallel, td
+from hotlap.train import dqn_on_device, finite, parallel, td
 from hotlap.train.actions import actions_of
 from hotlap.train.checkpoint import Varying, part_of, tensors_of
 from hotlap.train.configs import DQNConfig, check
+from hotlap.train.dqn_on_device import Plan
 from hotlap.train.evaluation import Played, play
 from hotlap.train.flat import Adam, flatten
+from hotlap.train.graphs import Function, Graphs
 from hotlap.train.greedy import GreedyPolicy, choose_with
 from hotlap.train.memory import Memory
 from hotlap.train.metrics import Metrics
@@ -54,6 +57,9 @@ class State:
     generator: torch.Generator
     obs: NDArray[Any]  # [num_envs, ...] where the environments are now
     mask: NDArray[np.bool_] | None  # [num_envs, actions] which actions are legal there, if some are not
+    learn: Function  # `dqn.learn`, perhaps as a CUDA graph
+    steps: Function | None = None  # `dqn_on_device.steps`, where the environments are on the GPU
+    graphs: Graphs | None = None  # what is captured, and what is not
     env_steps: int = 0
     updates: int = 0
     episodes: int = 0
@@ -83,7 +89,8 @@ def start(config: Config, env: Any, nets: Mapping[str, QMaker] = QNETS) -> State
     obs, info = env.reset(seed=parallel.row_seeds([config.seed], config.num_envs))
     mask = info.get("action_mask")
     actor, gradient, optimizer = td.choose(net, target, flat, target_flat, spec, config)
-    return State(
+    generator = torch.Generator(device).manual_seed(config.seed)
+    state = State(
         net=net,
         flat=flat,
         target=target_flat.data,
@@ -94,17 +101,20 @@ def start(config: Config, env: Any, nets: Mapping[str, QMaker] = QNETS) -> State
             config.buffer_size,
             config.num_envs,
             spec.obs_shape,
-            torch.from_numpy(obs).dtype,
+            torch.as_tensor(obs[:0]).dtype,
             config.gamma,
             config.n_step,
             config.priority_alpha,
             choices=0 if mask is None else spec.choices,
             device=device,
         ),
-        generator=torch.Generator(device).manual_seed(config.seed),
+        generator=generator,
         obs=obs,
         mask=mask,
+        learn=lambda clock, *told: learn(state, config, clock, *told),
     )
+    dqn_on_device.prepare(state, config, env)
+    return state
 
 
 def make_net(config: Config, spec: EnvSpec, nets: Mapping[str, QMaker] = QNETS) -> QNet:
@@ -119,29 +129,53 @@ def make_net(config: Config, spec: EnvSpec, nets: Mapping[str, QMaker] = QNETS) 
 def iterate(state: State, config: Config, env: Any, clock: StageClock) -> Metrics:
     """Collect and learn for one iteration."""
     metrics = Metrics()
-    updates = state.updates
+    env_steps, updates = state.env_steps, state.updates
     with finite.checked_steps(env, config.device):
-        for _ in range(config.iteration_steps):
-            with clock.stage(stages.COLLECT):
-                collect(state, config, env, clock, metrics)
-            clock.count(ENV_STEPS, config.num_envs)
-            if not learning(state, config):
-                continue
-            state.owed += config.updates_per_step
-            while state.owed >= 1:
-                state.owed -= 1
-                update(state, config, clock)
-                clock.count(UPDATES)
+        if env.on_device:
+            dqn_on_device.iterate(state, plan(state, config), env, clock, metrics)
+        else:
+            for _ in range(config.iteration_steps):
+                with clock.stage(stages.COLLECT):
+                    collect(state, config, env, clock, metrics)
+                for _ in range(due(state, config)):
+                    update(state, config, clock)
     state.iterations += 1
     with clock.stage(stages.LOG):
-        metrics.scalars["train/epsilon"] = epsilon(state, config)
+        learned = {}
         if state.updates > updates:
             optimizer = state.optimizer
-            learned = torch.stack([state.gradient.mean_loss(), optimizer.norm, optimizer.rate]).tolist()  # waits for the device
-            metrics.scalars |= dict(zip(("train/loss", "train/gradient_norm", "train/learning_rate"), learned, strict=True))
+            learned = {"loss": state.gradient.mean_loss(), "gradient_norm": optimizer.norm, "learning_rate": optimizer.rate}
+        numbers = torch.stack(list(learned.values())).tolist() if learned else []  # waits for the device
+        state.episodes += metrics.ended if env.on_device else 0
+        metrics.scalars = {"train/epsilon": epsilon(state, config)}
+        metrics.scalars |= {f"train/{name}": number for name, number in zip(learned, numbers, strict=True)}
         finite.check_losses(metrics.scalars, state)
-    clock.count(EPISODES, len(metrics.episodes.get("return", ())))
+    clock.count(ENV_STEPS, state.env_steps - env_steps)
+    clock.count(UPDATES, state.updates - updates)
+    clock.count(EPISODES, metrics.ended)
     return metrics
+
+
+def plan(state: State, config: Config) -> Plan:
+    """What an iteration on a device is going to do; its counters are then those of its end."""
+    planned = Plan()
+    for _ in range(config.iteration_steps):
+        planned.epsilon.append(epsilon(state, config))
+        state.env_steps += config.num_envs
+        planned.beta.append(beta(state, config))
+        planned.updates.append(due(state, config))
+        for _ in range(planned.updates[-1]):
+            state.updates += 1
+            planned.sync.append(syncs(state, config))
+    return planned
+
+
+def due(state: State, config: Config) -> int:
+    """How many updates to make after a vector step."""
+    state.owed += config.updates_per_step if learning(state, config) else 0
+    count = int(state.owed)
+    state.owed -= count
+    return count
 
 
 def learning(state: State, config: Config) -> bool:
@@ -206,10 +240,28 @@ def epsilon(state: State, config: Config) -> float:
 
 
 def update(state: State, config: Config, clock: StageClock) -> None:
-    """One minibatch."""
+    """The next update, as the counters say."""
+    state.updates += 1
+    now: list[Any] = [beta(state, config), syncs(state, config)]
+    if state.flat.is_cuda:  # where CUDA graphs take tensors
+        now = [torch.full((), number, device=state.flat.device) for number in now]
+    state.learn(clock, *now)
+
+
+def beta(state: State, config: Config) -> float:
+    """How strongly importance weights correct for priorities now."""
+    progress = min(1.0, state.env_steps / config.total_steps)
+    return config.priority_beta + progress * (1 - config.priority_beta)
+
+
+def syncs(state: State, config: Config) -> bool:
+    """Whether this update ends with a copy into the target network."""
+    return state.updates % config.target_sync == 0
+
+
+def learn(state: State, config: Config, clock: StageClock, beta: float | Tensor, sync: bool | Tensor) -> None:
+    """One minibatch. Of tensors it asks the device for nothing."""
     with clock.stage(stages.SAMPLE):
-        progress = min(1.0, state.env_steps / config.total_steps)
-        beta = config.priority_beta + progress * (1 - config.priority_beta)
         batch = state.replay.sample(config.batch_size, state.generator, beta)
     with clock.stage(stages.UPDATE):
         with clock.stage(stages.LOSS):
@@ -219,8 +271,10 @@ def update(state: State, config: Config, clock: StageClock) -> None:
         with clock.stage(stages.OPTIMIZER):
             assert state.flat.grad is not None
             state.optimizer.step(state.flat.grad)
-        state.updates += 1
-        if state.updates % config.target_sync == 0:
+        if isinstance(sync, Tensor):
+            with clock.stage(stages.TARGET):
+                torch.where(sync, state.flat.data, state.target, out=state.target)
+        elif sync:
             with clock.stage(stages.TARGET):
                 state.target.copy_(state.flat.data)
     if batch.weight is not None:

@@ -76,7 +76,7 @@ class SumTree:
             node = node * self.FAN + child[:, 0]
         return node
 
-    def sample(self, jitter: Tensor, beta: float) -> tuple[Tensor, Tensor]:
+    def sample(self, jitter: Tensor, beta: float | Tensor) -> tuple[Tensor, Tensor]:
         """Leaves [B] and their importance weights [B], the highest of which is 1.
 
         One draw from each of B equal slices of the total, at `jitter` [B] within it: as fair as independent draws, with less
@@ -115,7 +115,7 @@ class CompiledSumTree(SumTree):
         self._library.hotlap_tree_draw(self._tree, positions.data_ptr(), index.data_ptr(), len(index))
         return index
 
-    def sample(self, jitter: Tensor, beta: float) -> tuple[Tensor, Tensor]:
+    def sample(self, jitter: Tensor, beta: float | Tensor) -> tuple[Tensor, Tensor]:
         index, weight = torch.empty(len(jitter), dtype=torch.int64), torch.empty(len(jitter))
         self._library.hotlap_tree_sample(self._tree, jitter.data_ptr(), beta, index.data_ptr(), weight.data_ptr(), len(index))
         return index, weight

@@ -6,7 +6,7 @@ On small networks autograd and torch's operations take many times longer than th
 import ctypes
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +41,7 @@ class QKernel:
         self._act_rows = self._rows = 0
         self._total, self._count = 0.0, 0
 
-    def act(self, obs: Tensor, mask: Tensor | None, draw: Tensor, epsilon: float) -> Tensor:
+    def act(self, obs: Tensor, mask: Tensor | None, draw: Tensor, epsilon: float | Tensor) -> Tensor:
         rows = len(draw)
         if rows != self._act_rows:
             self._act_rows, self._act_work = rows, self._workspace(rows)
@@ -54,7 +54,7 @@ class QKernel:
             legal,
             draw.data_ptr(),
             epsilon,
-            scale_of(epsilon),
+            scale_of(float(epsilon)),
             action.data_ptr(),
             rows,
             self._act_work.data_ptr(),
@@ -119,12 +119,18 @@ class CompiledAdam(Adam):
 def fits(net: nn.Module, spec: EnvSpec, device: torch.device) -> bool:
     """Whether this is a network that q.c computes, and faster than torch."""
     kinds = SPARSE_KINDS if spec.obs_size else OBS_KINDS
-    if type(net) is not QNet or type(net.encoder) not in (Flatten, Sparse) or spec.obs_dtype not in kinds:
+    if not is_dense(net) or spec.obs_dtype not in kinds:
         return False
     linears = _linears(net)
-    known = _only_linears(net) and all(type(linear) is nn.Linear and linear.bias is not None for linear in linears)
     small = len(linears) <= MOST_LAYERS and max(linear.out_features for linear in linears) <= WIDEST
-    return known and small and device.type == "cpu" and q_library() is not None
+    return small and device.type == "cpu" and q_library() is not None
+
+
+def is_dense(net: nn.Module) -> TypeGuard[QNet]:
+    """Whether it is linear layers with ReLU between them, after an encoder that has no parameters."""
+    if type(net) is not QNet or type(net.encoder) not in (Flatten, Sparse):
+        return False
+    return _only_linears(net) and all(type(linear) is nn.Linear and linear.bias is not None for linear in _linears(net))
 
 
 def _linears(net: QNet) -> list[nn.Linear]:

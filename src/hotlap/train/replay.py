@@ -3,7 +3,7 @@
 `add` takes one vector step (a row per environment). N-step returns are kept in place: a new row also extends the n-1 rows
 before it, up to the end of their episode, so every stored row is always usable. `Replay` is plain torch, for any device;
 `CompiledReplay` does the same on a CPU in one C call each (replay.c), where a torch operation's overhead exceeds the copy it
-makes. `replay_kind` chooses.
+makes; `replay_gpu` in CUDA. `replay_kind` chooses.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hotlap.core import native
+from hotlap.core import native, nvrtc
 from hotlap.train.priorities import make_tree
 
 
@@ -117,7 +117,7 @@ class Replay:
             field[row] = torch.where(still.view(shape), field[newest], field[row])
         self.open[row] = still & self.open[newest]
 
-    def sample(self, batch: int, generator: torch.Generator, beta: float = 0.0) -> Batch:
+    def sample(self, batch: int, generator: torch.Generator, beta: float | Tensor = 0.0) -> Batch:
         """Draw `batch` transitions, which stay valid until the next draw."""
         if self.tree is None:
             return self._gather(torch.randint(len(self), (batch,), generator=generator, device=self.device), None)
@@ -213,7 +213,11 @@ class CompiledReplay(Replay):
 
 
 def replay_kind(device: torch.device) -> type[Replay]:
-    """In C on a CPU, where there is a compiler."""
+    """In C on a CPU or in CUDA on a GPU, where there is a compiler."""
+    if device.type == "cuda" and not nvrtc.missing():
+        from hotlap.train.replay_gpu import GpuReplay
+
+        return GpuReplay
     return CompiledReplay if device.type == "cpu" and replay_library() is not None else Replay
 
 

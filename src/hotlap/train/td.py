@@ -1,7 +1,8 @@
 """Temporal-difference learning of Q-values: how rows act, and how a minibatch's gradient is computed.
 
-Two small interfaces, each with two implementations that tests hold equal: torch with autograd (here, for any network and
-device), and C for dense networks on a CPU (`q_kernel`), which saves what torch takes around small operations. `choose` chooses.
+Two small interfaces, each with implementations that tests hold equal: torch with autograd (here, for any network and device),
+and C or CUDA for dense networks (`q_kernel`, `q_gpu`), which saves what torch takes around small operations. `choose` chooses.
+All but C work inside CUDA graphs: what they count is on the device, and so may be epsilon.
 """
 
 from typing import Protocol
@@ -10,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from hotlap.envs.spec import EnvSpec
-from hotlap.train import q_kernel
+from hotlap.train import q_gpu, q_kernel
+from hotlap.train.adam_gpu import adam_of
 from hotlap.train.configs import DQNConfig
 from hotlap.train.flat import Adam
 from hotlap.train.nets import QNet
@@ -23,7 +25,7 @@ LOWEST = torch.finfo(torch.float32).min  # the value of illegal actions; not -in
 class QActor(Protocol):
     """How rows act."""
 
-    def act(self, obs: Tensor, mask: Tensor | None, draw: Tensor, epsilon: float) -> Tensor:
+    def act(self, obs: Tensor, mask: Tensor | None, draw: Tensor, epsilon: float | Tensor) -> Tensor:
         """Epsilon-greedy actions [rows] among the legal ones (`mask` [rows, actions]), from draws [rows] between 0 and 1."""
         ...
 
@@ -56,11 +58,11 @@ class TorchActor:
         self.net = net
 
     @torch.inference_mode()
-    def act(self, obs: Tensor, mask: Tensor | None, draw: Tensor, epsilon: float) -> Tensor:
+    def act(self, obs: Tensor, mask: Tensor | None, draw: Tensor, epsilon: float | Tensor) -> Tensor:
         q = self.net(obs)
         greedy = legal(q, mask).argmax(dim=1)
         # One draw decides both whether to explore and, scaled up, where to: it is uniform below epsilon.
-        scaled = draw * q_kernel.scale_of(epsilon)
+        scaled = draw * (1 / epsilon.clamp(min=1e-9) if isinstance(epsilon, Tensor) else q_kernel.scale_of(epsilon))
         if mask is None:
             random = (scaled * q.shape[1]).to(torch.int64).clamp_(max=q.shape[1] - 1)
         else:
@@ -80,7 +82,7 @@ class Autograd:
 
     def __init__(self, net: nn.Module, target: nn.Module, flat: nn.Parameter, double: bool) -> None:
         self.net, self.target, self.flat, self.double = net, target, flat, double
-        self._loss, self._total, self._count = flat.new_zeros(()), flat.new_zeros(()), 0
+        self._loss, self._total, self._count = (flat.new_zeros(()) for _ in range(3))
 
     @property
     def modules(self) -> dict[str, nn.Module]:
@@ -90,7 +92,8 @@ class Autograd:
         error = td_error(self.net, self.target, batch, self.double)
         huber = nn.functional.huber_loss(error, torch.zeros_like(error), reduction="none")
         self._loss = (huber if batch.weight is None else huber * batch.weight).mean()
-        self._total, self._count = self._total + self._loss.detach(), self._count + 1
+        self._total += self._loss.detach()
+        self._count += 1
         return error.detach()
 
     def backward(self) -> None:
@@ -100,7 +103,8 @@ class Autograd:
 
     def mean_loss(self) -> Tensor:
         mean = self._total / self._count
-        self._total, self._count = torch.zeros_like(self._total), 0
+        self._total.zero_()
+        self._count.zero_()
         return mean
 
 
@@ -115,11 +119,14 @@ def td_error(net: nn.Module, target: nn.Module, batch: Batch, double: bool) -> T
 
 
 def choose(
-    net: QNet, target: nn.Module, flat: nn.Parameter, target_flat: nn.Parameter, spec: EnvSpec, config: DQNConfig
+    net: QNet, target: QNet, flat: nn.Parameter, target_flat: nn.Parameter, spec: EnvSpec, config: DQNConfig
 ) -> tuple[QActor, QGradient, Adam]:
-    """In C, where the network fits it."""
+    """In C or CUDA, where the network fits it."""
     if q_kernel.fits(net, spec, flat.device):
         kernel = q_kernel.QKernel(net, spec, flat, target_flat.data, config.double)
         return kernel, kernel, q_kernel.CompiledAdam(flat, config.learning_rate, EPS, config.grad_clip)
-    optimizer = Adam(flat, config.learning_rate, EPS, config.grad_clip)
+    optimizer = adam_of(flat)(flat, config.learning_rate, EPS, config.grad_clip)
+    if q_gpu.fits(net, flat.device):
+        in_cuda = q_gpu.GpuQ(net, target, flat, target_flat, config.double)
+        return in_cuda, in_cuda, optimizer
     return TorchActor(net), Autograd(net, target, flat, config.double), optimizer
