@@ -17,6 +17,7 @@ from hotlap.core.nvrtc import Program
 from hotlap.envs.buffers import Arrays, StepBuffers, nbytes
 from hotlap.envs.declare import declaration
 from hotlap.envs.engine import ENVS, FILLED, TABLE, KernelTables, identity
+from hotlap.envs.layout import Layout
 from hotlap.envs.serial import InProcess
 from hotlap.envs.spec import EnvSpec
 from hotlap.envs.start import Start
@@ -176,6 +177,7 @@ class DeviceVectorEnv(GameVectorEnv):
     def __init__(self, game: Any, spec: EnvSpec, arrays: Arrays, engine: DeviceEngine, seed: int | None) -> None:
         super().__init__(game, spec, arrays, engine, seed)  # type: ignore[arg-type]
         self.finals: dict[str, Tensor] = arrays.finals
+        self.layout = Layout(0, device=str(engine.device))
 
     def at(self, slot: int) -> StepBuffers:
         return self._arrays.buffers[slot]

@@ -44,12 +44,15 @@ IN_TURN = Placement(0, 1, 2)
 
 @dataclass(frozen=True)
 class Layout:
-    """How many workers; 0: this process. `seconds` per vector step, as measured, by number of workers."""
+    """How many workers; 0: this process. `seconds` per vector step, as measured, by number of workers. Or on a GPU."""
 
     workers: int
     seconds: dict[int, float] = field(default_factory=dict)
+    device: str = ""
 
     def __str__(self) -> str:
+        if self.device:
+            return f"{self.device}, a thread per environment"
         times = ", ".join(f"{_name(workers)} {1e3 * seconds:,.3g} ms" for workers, seconds in self.seconds.items())
         return f"{_name(self.workers)}{f' (per vector step: {times})' if times else ''}"
 

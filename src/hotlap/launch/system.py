@@ -54,6 +54,7 @@ class Work:
     iterate: Callable[[], Any]
     ready: Callable[[], bool]
     networks: Callable[[], dict[str, Any]]
+    graphs: Callable[[], str] = str  # what CUDA graphs hold
 
 
 def profile(
@@ -82,7 +83,7 @@ def profile(
             _warm_up(run, clock, work, options, on_progress, stop.is_set)
             _measure(run, clock, work, sampler, options, on_progress, stop.is_set)
             gpu = None if stop.is_set() else _watch_gpu(clock, work)
-            run.update(setup=replace(run.header.setup, gpu_timing=clock.policy))
+            run.update(setup=replace(run.header.setup, gpu_timing=clock.policy, graphs=work.graphs() or None))
             observed = Observed(
                 usage=Usage(machine.peak_rss(), gpu.busy if gpu else watch.busy_share, gpu),
                 description=replace(describe(), gemm_rate=gemm_rate()),
@@ -114,6 +115,7 @@ def _training(system: RLSystem, config: Any, env: Any, clock: StageClock) -> Wor
         iterate=lambda: system.trainer.iterate(state, config, env, clock),
         ready=lambda: bool(system.trainer.learning(state, config)),
         networks=lambda: dict(system.trainer.networks(state)),
+        graphs=lambda: str(state.graphs or ""),
     )
 
 

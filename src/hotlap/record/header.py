@@ -50,7 +50,8 @@ class Setup:
     stage_cost: float | None = None  # seconds that entering a stage costs here; of a script, `observed.event_cost`
     targets: tuple[str, ...] = ()  # limits such as "iteration_time<5s"
     env_only: bool = False
-    layout: str | None = None  # of the environments: one process, or workers
+    layout: str | None = None  # of the environments: one process, workers, or the GPU
+    graphs: str | None = None  # what CUDA graphs held, and why not more
     containment: str | None = None  # how children are kept from outliving hotlap
     scratch: str | None = None  # where a script ran: in place, in an overlay, in a copy
 

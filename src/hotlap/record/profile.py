@@ -290,6 +290,7 @@ class Profile:
     gpu_timing: str | None = None
     env_only: bool = False
     layout: str | None = None
+    graphs: str | None = None
     scratch: str | None = None
     containment: str | None = None
     files_changed: tuple[str, ...] = ()

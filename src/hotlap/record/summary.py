@@ -79,6 +79,7 @@ def profile_of(run: Run) -> Profile:
         gpu_timing=header.setup.gpu_timing,
         env_only=header.setup.env_only,
         layout=header.setup.layout,
+        graphs=header.setup.graphs,
         scratch=header.setup.scratch,
         containment=header.setup.containment,
         files_changed=observed.files_changed,

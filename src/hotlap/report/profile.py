@@ -303,6 +303,7 @@ def _machine(profile: Profile) -> Table:
         ("commit", machine.commit or "none"),
         ("GPU timing", profile.gpu_timing or "unknown"),
         *([("environments in", profile.layout)] if profile.layout else []),
+        *([("CUDA graphs", profile.graphs)] if profile.graphs else []),
     ]
     run: Cells = ("record", profile.identity.run)
     return Table("Machine", ("", ""), [*pairs, *containment_rows(profile.scratch, profile.containment), run])

@@ -47,8 +47,8 @@ class Graphs:
             generator.graphsafe_set_state(fresh)
 
     def __str__(self) -> str:
-        parts = [f"CUDA graphs of {' and '.join(self.captured)}"] if self.captured else []
-        return "; ".join(parts + ([f"without CUDA graphs: {self.refused}"] if self.refused else []))
+        parts = [f"of {', '.join(self.captured)}"] if self.captured else []
+        return "; ".join(parts + ([f"none: {self.refused}"] if self.refused else []))
 
 
 @dataclass

@@ -160,7 +160,8 @@ def _lead(
             on_progress({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
         save()
         usage = Usage(machine.peak_rss(), watch.busy_share)
-        run.update(observed=replace(run.header.observed, usage=usage))
+        setup = replace(run.header.setup, graphs=str(state.graphs or "") or None)
+        run.update(observed=replace(run.header.observed, usage=usage), setup=setup)
         if stopped:
             run.finish(Status.INTERRUPTED)
             return run
