@@ -11,7 +11,7 @@ import pstats
 import random
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,7 @@ class Work:
     ready: Callable[[], bool]
     networks: Callable[[], dict[str, Any]]
     graphs: Callable[[], str] = str  # what CUDA graphs hold
+    without_graphs: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def profile(
@@ -116,6 +117,7 @@ def _training(system: RLSystem, config: Any, env: Any, clock: StageClock) -> Wor
         ready=lambda: bool(system.trainer.learning(state, config)),
         networks=lambda: dict(system.trainer.networks(state)),
         graphs=lambda: str(state.graphs or ""),
+        without_graphs=lambda: state.graphs.off() if state.graphs else nullcontext(),
     )
 
 
@@ -249,7 +251,7 @@ def _time_modules(work: Work) -> tuple[ModuleTime, ...]:
     from hotlap.train.modules import ModuleTimer
 
     timer = ModuleTimer(networks)
-    with timer.watch():
+    with work.without_graphs(), timer.watch():
         for _ in range(EXTRA_ITERATIONS):
             work.iterate()
     return tuple(ModuleTime(**asdict(entry)) for entry in timer.results())

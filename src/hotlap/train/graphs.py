@@ -5,7 +5,8 @@ that captures; the second one is captured; from then on it is replayed. So the s
 without. If something cannot be captured all goes on without graphs, and `Graphs.refused` says why.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,10 +31,20 @@ class Graphs:
     wanted: bool = True
     captured: list[str] = field(default_factory=list)
     refused: str = ""  # why something runs without a graph
+    paused: bool = False
 
     def of(self, name: str, function: Function, every: int = 1) -> Function:
         """The function, captured if graphs are wanted. `every`: of how many occurrences of a stage in it one is timed."""
         return Captured(name, function, self, every) if self.wanted else function
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        """Without graphs inside: so that modules are called, and can be timed."""
+        self.paused = True
+        try:
+            yield
+        finally:
+            self.paused = False
 
     def recover(self) -> None:
         """After a failed capture, for which random generators still count: each goes on from a copy of its state, which graphs
@@ -72,7 +83,7 @@ class Captured:
         self._known: dict[Any, _Graph] = {}
 
     def __call__(self, clock: StageClock, *inputs: Tensor, **constants: Any) -> Any:
-        if self._graphs.refused:
+        if self._graphs.refused or self._graphs.paused:
             return self._function(clock, *inputs, **constants)
         key = (id(self), *((tuple(part.shape), part.dtype) for part in inputs), *sorted(constants.items()))
         marked = clock.wants_marks(key)
