@@ -227,7 +227,7 @@ def test_an_illegal_action_is_refused(monkeypatch):
     iterate(run)
     monkeypatch.setattr(state, "steps", state.steps._function)
     monkeypatch.setattr(state.actor, "act", lambda group, t: state.rollout.action[t].fill_(9))
-    with pytest.raises(ValueError, match="an action of environment 63 is illegal or outside"):
+    with pytest.raises(NotFinite, match="an action of environment 63 is illegal or outside"):
         iterate(run)
 
 

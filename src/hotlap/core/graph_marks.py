@@ -29,7 +29,7 @@ class GraphMarks:
         before = self.path
         self.path = path = f"{before}/{name}" if before else name
         number = self.calls[path] = self.calls.get(path, 0) + 1
-        marked = number % self.every == self.every // 2 or self.every == 1
+        marked = (number - 1) % self.every == 0
         start = self.event() if marked else None
         try:
             yield

@@ -41,6 +41,7 @@ def _argument(value: Any) -> Any:
     return np.float32(value) if isinstance(value, float) else np.int64(value)
 
 
+@cache
 def missing() -> str:
     """Why kernels cannot be compiled for a GPU here; empty if they can."""
     try:
@@ -84,7 +85,7 @@ def _of_cuda_core() -> Compiler:
         def __cuda_stream__(self) -> tuple[int, int]:
             return 0, self._handle
 
-    streams: dict[int, Any] = {}
+    streams: dict[tuple[int, int], Any] = {}  # by device and handle
 
     def compile_source(source: str, include: str) -> Callable[[str], Launch]:
         torch.cuda.current_stream()  # torch's context is the one that everything shares
@@ -98,9 +99,10 @@ def _of_cuda_core() -> Compiler:
 
             def start(blocks: int, block: int, arguments: list[Any]) -> None:
                 handle = torch.cuda.current_stream().cuda_stream
-                if handle not in streams:
-                    streams[handle] = device.create_stream(Current(handle))
-                launch(streams[handle], LaunchConfig(grid=blocks, block=block), found, *arguments)
+                key = torch.cuda.current_device(), handle
+                if key not in streams:
+                    streams[key] = device.create_stream(Current(handle))
+                launch(streams[key], LaunchConfig(grid=blocks, block=block), found, *arguments)
 
             return start
 
@@ -113,7 +115,7 @@ def _of_cupy() -> Compiler:
     import cupy
     import torch
 
-    streams: dict[int, Any] = {}
+    streams: dict[tuple[int, int], Any] = {}  # by device and handle
 
     def compile_source(source: str, include: str) -> Callable[[str], Launch]:
         options = ("--fmad=false", f"-I{include}")
@@ -125,9 +127,10 @@ def _of_cupy() -> Compiler:
 
             def start(blocks: int, block: int, arguments: list[Any]) -> None:
                 handle = torch.cuda.current_stream().cuda_stream
-                if handle not in streams:
-                    streams[handle] = cupy.cuda.ExternalStream(handle)
-                with streams[handle]:
+                key = torch.cuda.current_device(), handle
+                if key not in streams:
+                    streams[key] = cupy.cuda.ExternalStream(handle)
+                with streams[key]:
                     found((blocks,), (block,), tuple(arguments))
 
             return start

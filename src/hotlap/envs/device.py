@@ -95,6 +95,7 @@ class DeviceEngine(InProcess):
         self.refused = torch.zeros(1, dtype=torch.int64, device=self.device)  # the highest row of a refused action, from 1
         self.tables = KernelTables(game, self._num_envs)
         self._arrays = arrays
+        self.ring: Tensor | None = None
         self._actions = [actions.data_ptr()] * len(arrays.buffers)  # that each slot is stepped with
         self._batches: list[Tensor] = []
         self._lay_out()
@@ -104,7 +105,7 @@ class DeviceEngine(InProcess):
         actions = self._arrays.actions
         assert ring.shape == (len(self._arrays.buffers) - 1, *actions.shape) and ring.dtype == actions.dtype
         assert ring.is_contiguous() and ring.device == actions.device
-        self._ring = ring  # which must not go away
+        self.ring = ring  # which must not go away
         self._actions = [actions.data_ptr(), *(step.data_ptr() for step in ring)]
         self._lay_out()
 
@@ -144,9 +145,10 @@ class DeviceEngine(InProcess):
 
     def step(self, slot: int) -> int:
         """Step all environments into buffer `slot`. How many episodes ended is not known here: 1."""
-        self._program.run("step", self._num_envs, self._batches[slot], self.refused)
-        if self._num_envs < self.num_rows:
-            self._program.run("observe", self.num_rows, self._batches[slot])
+        with torch.cuda.device(self.device):
+            self._program.run("step", self._num_envs, self._batches[slot], self.refused)
+            if self._num_envs < self.num_rows:
+                self._program.run("observe", self.num_rows, self._batches[slot])
         return 1
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -193,18 +195,26 @@ class DeviceVectorEnv(GameVectorEnv):
         self.steps += steps
         self._slot = [self._slot[0] + steps]
 
-    def check_actions(self) -> None:
-        """Raise an error if an action was out of range or illegal in any step so far; waits for the GPU."""
+    def refused_action(self) -> str:
+        """Whose action was out of range or illegal in any step so far, in words; waits for the GPU."""
         row = int(self.engine.refused) - 1
-        if row >= 0:
-            self.engine.refused.zero_()
-            agents = self.env_spec.agents
-            who = f"environment {row}" if agents == 1 else f"agent {row % agents} of environment {row // agents}"
-            raise ValueError(f"an action of {who} is illegal or outside {self.single_action_space}")
+        if row < 0:
+            return ""
+        self.engine.refused.zero_()
+        agents = self.env_spec.agents
+        who = f"environment {row}" if agents == 1 else f"agent {row % agents} of environment {row // agents}"
+        return f"an action of {who} is illegal or outside {self.single_action_space}"
+
+    def check_actions(self) -> None:
+        """Raise an error if there was such an action."""
+        if problem := self.refused_action():
+            raise ValueError(problem)
 
     def _take(self, actions: Any, rows: slice) -> None:
         if not self._started:
             raise RuntimeError("call reset() before step()")
+        if self.engine.ring is not None:
+            raise RuntimeError("these environments take their actions from a trainer")
         place = self._arrays.actions[rows]
         given = torch.as_tensor(actions, device=place.device)
         if given.shape != place.shape or given.is_floating_point() or given.dtype == torch.bool:

@@ -13,7 +13,7 @@ from hotlap.core.sample import Sample
 from hotlap.record import lines
 from hotlap.record.counters import counters_of, fill_worker_steps, workers_of
 from hotlap.record.growth import growth_of
-from hotlap.record.header import Status
+from hotlap.record.header import Status, Verb
 from hotlap.record.limits import Limit
 from hotlap.record.profile import (
     BareRatio,
@@ -47,7 +47,7 @@ def profile_of(run: Run) -> Profile:
     fill_worker_steps(run)
     warmup, steady = run.steady()
     walls = [sample.wall * NANO for sample in steady]
-    table = stage_table(steady, run.phase(lines.TRACED))
+    table = stage_table(_timed(run, steady), run.phase(lines.TRACED))
     profile = Profile(
         schema=SCHEMA.format(verb=header.verb),
         identity=run.identity,
@@ -90,6 +90,15 @@ def profile_of(run: Run) -> Profile:
         windows=windows_of(run.without_bare(), warmup),
     )
     return replace(profile, targets=_limits(run, profile), warnings=tuple(_warnings(run, profile, walls)))
+
+
+def _timed(run: Run, steady: Sequence[Sample]) -> Sequence[Sample]:
+    """The iterations whose stages were timed. Of a training run in CUDA graphs, where the host only waits, only those that were
+    traced; the first ones also captured the graphs."""
+    traced = [sample for sample in run.phase(lines.TRACED) if sample.gpu]
+    if not run.header.setup.graphs or run.header.verb is not Verb.TRAIN or not traced:
+        return steady
+    return traced[len(traced) // 2 :]
 
 
 def _what_if(table: dict[str, StageTime]) -> tuple[WhatIf, ...]:
@@ -178,7 +187,7 @@ def _overhead_counted(run: Run) -> float | None:
     wall = sum(sample.wall for sample in samples) * NANO
     if not wall or stage_cost is None:
         return None
-    entered = sum(sum(sample.calls.values()) for sample in samples)
+    entered = sum(sum(sample.calls.values()) for sample in samples if not sample.gpu)  # a graph enters its stages by itself
     return float((entered * stage_cost + header.observed.sampler_seconds) / wall)
 
 

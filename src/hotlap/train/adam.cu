@@ -14,4 +14,7 @@ extern "C" __global__ void adam(float *flat, const float *gradient, float *mean,
     flat[i] -= *rate * (m / -expm1f(now * log_beta1)) / deviation;
 }
 
-extern "C" __global__ void count_step(float *steps, const float *skip) { *steps += 1 - *skip; }
+extern "C" __global__ void count_step(float *steps, const float *skip) {
+    if (blockIdx.x || threadIdx.x) return;
+    *steps += 1 - *skip;
+}

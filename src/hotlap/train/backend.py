@@ -33,9 +33,6 @@ class Backend:
     gradient: Gradient
 
 
-LONGEST = 512  # steps of a rollout in a CUDA graph, which holds every operation of each
-
-
 def check_environments(config: PPOConfig, env: Any) -> None:
     """Refuse what these environments cannot be trained with."""
     spec: EnvSpec = env.env_spec
@@ -102,7 +99,7 @@ def choose(
     return Backend(actor, gradient)
 
 
-def graphs_of(config: PPOConfig, env: Any, generators: Sequence[torch.Generator]) -> Graphs:
+def graphs_of(config: PPOConfig, generators: Sequence[torch.Generator]) -> Graphs:
     """Whether CUDA graphs hold rollouts and updates, and if not, why."""
     device = torch.device(config.device)
     graphs = Graphs(device, generators, wanted=config.graphs and device.type == "cuda")
@@ -110,7 +107,6 @@ def graphs_of(config: PPOConfig, env: Any, generators: Sequence[torch.Generator]
         "several processes share each gradient": parallel.world() > 1,
         "torch.compile has graphs of its own": config.compile and config.compile_mode != "default",
         "the rollout is in host memory": config.cpu_offload,
-        f"a rollout of {config.horizon:,} steps is too long for one": config.horizon > LONGEST,
     }
     if graphs.wanted and (reason := next((reason for reason, holds in reasons.items() if holds), "")):
         graphs.wanted, graphs.refused = False, reason

@@ -47,7 +47,9 @@ class GatheredSteps:
 
     def draw(self, generator: torch.Generator, progress: float) -> Iterator[Draw]:
         order, size = self._order(generator)
-        for begin in range(0, len(order) - size + 1, size or len(order) + 1):
+        if not size:
+            return
+        for begin in range(0, len(order) - size + 1, size):
             yield (order[begin : begin + size],)
 
     def _order(self, generator: torch.Generator) -> tuple[Tensor, int]:

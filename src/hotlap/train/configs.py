@@ -199,7 +199,7 @@ class PPOConfig(Common):
     precision: str = "float32"
     """float32; tf32: matrix products in TensorFloat-32, on a GPU; bfloat16: mixed precision, by autocast."""
     zero_copy: bool = True
-    """Environments in host memory write straight into the rollout; off: what they wrote is copied there."""
+    """Environments where the rollout is write straight into it; off: what they wrote is copied there."""
     cpu_offload: bool = False
     """Keep the rollout in host memory while the network is on a GPU; minibatches are copied there for their update."""
 

@@ -63,11 +63,11 @@ extern "C" __global__ void choose(const float *heads, const uint8_t *legal, cons
 #define PARTS 5 /* of the loss: policy, value, entropy, KL divergence, clipped share */
 
 /* The gradient of PPO's loss with respect to the heads [rows, actions + 1], and sums over blocks [blocks, PARTS] of its parts,
- * if asked for (`parts` is not NULL). `limit` is how far a value may move, 0: without limit. */
+ * if asked for (`parts` is not NULL). `value_clip`: 0: none. */
 extern "C" __global__ void ppo_loss(const float *heads, const int64_t *action, const float *old_log_prob, const float *advantage,
-                                    const float *target, const float *old_value, const uint8_t *legal,
+                                    const float *return_, const float *old_value, const uint8_t *legal,
                                     const float *entropy_weight, Number *to_heads, float *parts, int64_t rows, int64_t actions,
-                                    float clip, float value_weight, float limit) {
+                                    float clip, float value_weight, float value_clip) {
     int64_t i = ROW;
     float part[PARTS] = {0};
     if (i < rows) {
@@ -77,9 +77,9 @@ extern "C" __global__ void ppo_loss(const float *heads, const int64_t *action, c
         float size = (float)rows, most = largest(logits, mask, (int)actions);
         float log_sum = most + logf(total(logits, mask, (int)actions, most));
         int taken = (int)action[i];
-        float log_ratio = logits[taken] - log_sum - old_log_prob[i], ratio = expf(log_ratio), gain = advantage[i] / size;
-        float edge = gain >= 0 ? 1 + clip : 1 - clip;
-        float slope = (ratio - edge) * gain <= 0 ? ratio * gain : 0; /* none where the ratio has moved too far */
+        float log_ratio = logits[taken] - log_sum - old_log_prob[i], ratio = expf(log_ratio), scaled = advantage[i] / size;
+        float bound = scaled >= 0 ? 1 + clip : 1 - clip;
+        float slope = (ratio - bound) * scaled <= 0 ? ratio * scaled : 0; /* none where the ratio has moved too far */
         float entropy = 0, weight = *entropy_weight / size;
         for (int a = 0; a < actions; a++)
             if (!mask || mask[a]) entropy -= expf(logits[a] - log_sum) * (logits[a] - log_sum);
@@ -91,17 +91,18 @@ extern "C" __global__ void ppo_loss(const float *heads, const int64_t *action, c
             }
             out[a] = narrow(gradient);
         }
-        float error = logits[actions] - target[i], to_value = error * (value_weight / size);
-        if (limit > 0) {
-            float moved = logits[actions] - old_value[i], near = old_value[i] + fminf(fmaxf(moved, -limit), limit) - target[i];
+        float error = logits[actions] - return_[i], to_value = error * (value_weight / size);
+        if (value_clip > 0) {
+            float moved = logits[actions] - old_value[i];
+            float near = old_value[i] + fminf(fmaxf(moved, -value_clip), value_clip) - return_[i];
             if (error * error < near * near) {
-                to_value = fabsf(moved) <= limit ? near * (value_weight / size) : 0;
+                to_value = fabsf(moved) <= value_clip ? near * (value_weight / size) : 0;
                 error = near;
             }
         }
         out[actions] = narrow(to_value);
         float clipped = fminf(fmaxf(ratio, 1 - clip), 1 + clip);
-        part[0] = -fminf(gain * ratio, gain * clipped);
+        part[0] = -fminf(scaled * ratio, scaled * clipped);
         part[1] = 0.5f * error * error / size;
         part[2] = entropy / size;
         part[3] = (ratio - 1 - log_ratio) / size;

@@ -80,6 +80,7 @@ def validate(config: Config) -> None:
 def start(config: Config, env: Any, nets: Mapping[str, QMaker] = QNETS) -> State:
     """Networks, optimizer, empty replay, environments reset."""
     validate(config)
+    parallel.use(config.device)
     torch.set_num_threads(config.torch_threads)
     torch.manual_seed(config.seed)
     device, spec = torch.device(config.device), env.env_spec

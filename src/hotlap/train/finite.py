@@ -2,7 +2,8 @@
 
 A sum is finite only if all its numbers are, so one sum per array and iteration is what these checks cost; only if it is not
 (or has overflowed) is every number looked at. Rewards and observations are looked at where the environments wrote them, in host
-memory, so that a GPU is not asked; losses once they are logged.
+memory, so that a GPU is not asked (environments on a GPU: once per rollout, with what else the host wants to know); losses once
+they are logged.
 """
 
 import math
@@ -79,17 +80,28 @@ def checks_on_device(env: Any, cut: Tensor) -> list[Tensor]:
 
 
 def check_on_device(env: Any, found: list[float]) -> bool:
-    """Check what `checks_on_device` found. Returns whether any step was cut off."""
-    cut_off, refused, last, *others = found
+    """Check what `checks_on_device` found, in all processes. Returns whether any step was cut off."""
+    problem = _problem_on_device(env, found)
+    (anywhere,) = parallel.any_of(bool(problem), device=str(env.engine.device))
+    if anywhere:
+        raise NotFinite(problem or "a number or an action is wrong in another process, which says where")
+    return bool(found[0])
+
+
+def _problem_on_device(env: Any, found: list[float]) -> str:
+    """The first of them, in words; empty if there is none."""
+    _, refused, last, *others = found
     if refused:
-        env.check_actions()
+        return env.refused_action()  # type: ignore[no-any-return]
     if last:
-        numbers = env.finals["final_obs"][1:]
-        t, row = (int(part) for part in (~torch.isfinite(numbers)).flatten(2).any(2).nonzero()[0])
-        checked_last(env, env.to_host(numbers[t, row])[None], np.array([row]))
-    if any(others) and (problem := _in_rings(env, False)):
-        raise NotFinite(problem)
-    return bool(cut_off)
+        cut = env.rings["truncated"][1:] & ~env.rings["terminated"][1:]
+        places = cut.nonzero()
+        numbers = env.to_host(env.finals["final_obs"][1:][places[:, 0], places[:, 1]])
+        for (t, row), ended in zip(places.tolist(), numbers, strict=True):
+            if not all_finite(ended):
+                value, step = ended[~np.isfinite(ended)].flat[0], env.steps - (env.depth - 1) + t + 1
+                return f"{_whose(env, row)} ended an episode in the observation {value} in its step {step:,}"
+    return _in_rings(env, False) if any(others) else ""
 
 
 def check_reward(env: Any, reward: NDArray[np.float32], rows: slice) -> None:

@@ -31,6 +31,7 @@ class Graphs:
     wanted: bool = True
     captured: list[str] = field(default_factory=list)
     refused: str = ""  # why something runs without a graph
+    left_out: str = ""  # what else has none, and why
     paused: bool = False
 
     def of(self, name: str, function: Function, every: int = 1) -> Function:
@@ -59,6 +60,7 @@ class Graphs:
 
     def __str__(self) -> str:
         parts = [f"of {', '.join(self.captured)}"] if self.captured else []
+        parts += [self.left_out] if self.left_out else []
         return "; ".join(parts + ([f"none: {self.refused}"] if self.refused else []))
 
 
@@ -90,6 +92,7 @@ class Captured:
         found = self._known.get((key, marked))
         if found is None:
             if key not in self._warm and len(self._warm) >= MOST:
+                self._graphs.left_out = f"some calls of {self._name}, which differ too often"
                 return self._function(clock, *inputs, **constants)
             if key not in self._warm:
                 self._warm.add(key)

@@ -160,7 +160,7 @@ def _lead(
             on_progress({**shown, "env_steps": state.env_steps, "total_steps": config.total_steps})
         save()
         usage = Usage(machine.peak_rss(), watch.busy_share)
-        setup = replace(run.header.setup, graphs=str(state.graphs or "") or None)
+        setup = replace(run.header.setup, graphs=str(state.graphs or "") or None, gpu_timing=clock.policy)
         run.update(observed=replace(run.header.observed, usage=usage), setup=setup)
         if stopped:
             run.finish(Status.INTERRUPTED)

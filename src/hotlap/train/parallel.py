@@ -57,6 +57,12 @@ def restore(generator: torch.Generator, saved: NDArray[np.uint8] | None, entropy
         generator.manual_seed(seed(entropy, *stream))
 
 
+def use(device: str) -> None:
+    """Make a GPU that was named by its number the current one: kernels are launched there."""
+    if device.startswith("cuda:"):
+        torch.cuda.set_device(device)
+
+
 def join(config: Any) -> Any:
     """Join the other processes that torchrun started; returns this process's share of the config."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
@@ -72,7 +78,7 @@ def join(config: Any) -> Any:
     device = config.device
     if device == "cuda":
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-        torch.cuda.set_device(device)
+        use(device)
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     return replace(config, num_envs=config.num_envs // count, batch_size=config.batch_size // count, device=device)

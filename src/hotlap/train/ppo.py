@@ -53,6 +53,7 @@ from hotlap.train.rollout import Rollout
 
 Config = PPOConfig
 MOST_MINIBATCHES = 64  # of an epoch that is one CUDA graph; else each of them is
+MOST_STEPS = 512  # of a rollout that is one, which holds every operation of each
 DROPOUT_STREAM = 1 << 20  # of random numbers: far from those of groups of rows
 
 
@@ -69,6 +70,7 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
     """Network, optimizer, empty rollout, environments reset."""
     validate(config)
     backend.check_environments(config, env)
+    parallel.use(config.device)
     torch.set_num_threads(config.torch_threads)
     torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
     keep_memory()
@@ -89,7 +91,7 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
     auxiliaries = losses_of(config, spec, net, actions, rows, lambda teacher: make_net(teacher, spec, nets))
     loss = partial(ppo_loss, actions, config)
     chosen = backend.choose(config, spec, net, flat, groups, loss, opponents, auxiliaries)
-    graphs = backend.graphs_of(config, env, generators)
+    graphs = backend.graphs_of(config, generators)
     state = State(
         net=net,
         flat=flat,
@@ -117,7 +119,11 @@ def start(config: Config, env: Any, nets: Mapping[str, PolicyMaker] = NETS) -> S
         state.epoch = partial(epoch, state)
     if env.on_device:
         env.engine.take_actions_from(rollout.action)
-        state.steps = graphs.of("rollout", partial(on_device.steps, state, config, env), config.horizon // MARKED)
+        state.steps = partial(on_device.steps, state, config, env)
+        if config.horizon <= MOST_STEPS:
+            state.steps = graphs.of("rollout", state.steps, config.horizon // MARKED)
+        else:
+            graphs.left_out = f"a rollout of {config.horizon:,} steps is too long for one"
         state.finish = graphs.of("last values", partial(on_device.finish, state))
         state.summarize = graphs.of("summary", partial(on_device.summarize, env, opponents))
     return state

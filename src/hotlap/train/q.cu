@@ -99,15 +99,15 @@ KERNEL void td(const float *features, const float *target_features, const float 
     const Layers target = {target_weight, target_bias, target_value_weight, target_value_bias};
     for (int64_t i = first_row() + threadIdx.x / WARP; i < row_limit(rows); i += BLOCK / WARP) {
         const float *seen = features + i * units;
-        float now[HEADS], aims[HEADS], choosing[HEADS], slopes[HEADS];
+        float now[HEADS], target_heads[HEADS], choosing[HEADS], slopes[HEADS];
         heads_of(seen, &layers, units, now);
-        heads_of(target_features + i * units, &target, units, aims);
-        for (int k = 0; k < HEADS; k++) choosing[k] = aims[k];
+        heads_of(target_features + i * units, &target, units, target_heads);
+        for (int k = 0; k < HEADS; k++) choosing[k] = target_heads[k];
         if (doubled) heads_of(features + (rows + i) * units, &layers, units, choosing);
         int taken = (int)action[i], next = best(choosing, legal ? legal + i * ACTIONS : 0);
-        float wrong = q_value(now, taken) - (reward[i] + discount[i] * q_value(aims, next)), size = fabsf(wrong);
-        float share = importance ? importance[i] : 1;
-        float slope = (wrong != wrong ? wrong : fminf(fmaxf(wrong, -1), 1)) * share / rows;
+        float td_error = q_value(now, taken) - (reward[i] + discount[i] * q_value(target_heads, next)), size = fabsf(td_error);
+        float importance_weight = importance ? importance[i] : 1;
+        float slope = (td_error != td_error ? td_error : fminf(fmaxf(td_error, -1), 1)) * importance_weight / rows;
         for (int k = 0; k < ACTIONS; k++) slopes[k] = (k == taken ? slope : 0) - (DUELING ? slope / ACTIONS : 0);
         if (DUELING) slopes[HEADS - 1] = slope;
         for (int64_t unit = threadIdx.x % WARP; unit < units; unit += WARP) {
@@ -117,8 +117,8 @@ KERNEL void td(const float *features, const float *target_features, const float 
         }
         if (threadIdx.x % WARP) continue;
         for (int k = 0; k < HEADS; k++) to_heads[i * HEADS + k] = slopes[k];
-        error[i] = wrong;
-        total[i] += share * (size <= 1 ? 0.5f * size * size : size - 0.5f);
+        error[i] = td_error;
+        total[i] += importance_weight * (size <= 1 ? 0.5f * size * size : size - 0.5f);
         if (!i) *count += 1;
     }
     __syncthreads();
