@@ -143,7 +143,8 @@ class _Member:
 
     def _failed(self, failure: TargetFailed, aim: str) -> TargetFailed:
         if isinstance(failure, NoAnswer) and time.monotonic() > self._deadline:
-            return OutOfTime(f"the time was over before {self.variant.name} had {aim}: give it a larger --budget")
+            counted = "what processes that it starts do is not counted here, only in a profile"
+            return OutOfTime(f"the time was over before {self.variant.name} had {aim}: give it a larger --budget ({counted})")
         return VariantFailed(self.variant, str(failure))
 
     def work(self, number: int, block: int) -> BlockLine:

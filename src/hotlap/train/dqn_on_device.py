@@ -21,7 +21,7 @@ from hotlap.train.metrics import Metrics
 from hotlap.train.on_device import summarize, take_summary
 from hotlap.train.replay import Replay, VectorStep, replay_kind
 
-LARGEST = 1024  # updates of an iteration, some forty kernels each, that go into one graph
+MOST_UPDATES = 1024  # updates of an iteration, some forty kernels each, that go into one graph
 
 
 @dataclass
@@ -40,7 +40,7 @@ def prepare(state: Any, config: DQNConfig, env: Any) -> None:
     state.graphs = graphs = Graphs(device, [state.generator], wanted=config.graphs and device.type == "cuda")
     if graphs.wanted and replay_kind(device) is Replay:
         graphs.wanted, graphs.refused = False, "the replay memory asks the host where it is"
-    whole = env.on_device and config.iteration_steps * config.updates_per_step <= LARGEST
+    whole = env.on_device and config.iteration_steps * config.updates_per_step <= MOST_UPDATES
     if not whole:
         state.learn = graphs.of("update", state.learn)
     if env.on_device:

@@ -17,7 +17,7 @@ from hotlap.core.clock import StageClock
 from hotlap.core.graph_marks import GraphMarks
 from hotlap.core.text import one_line
 
-MOST = 8  # graphs of one function: sizes that change all the time are not worth one each
+MOST_GRAPHS = 8  # graphs of one function: sizes that change all the time are not worth one each
 
 Function = Callable[..., Any]  # (clock, *tensors, **constants) -> tensors
 
@@ -91,7 +91,7 @@ class Captured:
         marked = clock.wants_marks(key)
         found = self._known.get((key, marked))
         if found is None:
-            if key not in self._warm and len(self._warm) >= MOST:
+            if key not in self._warm and len(self._warm) >= MOST_GRAPHS:
                 self._graphs.left_out = f"some calls of {self._name}, which differ too often"
                 return self._function(clock, *inputs, **constants)
             if key not in self._warm:

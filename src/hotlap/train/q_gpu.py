@@ -1,7 +1,8 @@
 """Q-learning with a dense network on a GPU, forward and backward by hand, in few and large kernels (q.cu).
 
-Between matrix products torch would launch some sixty small operations per minibatch; here they are seven. The specification
-is `td`.
+Between matrix products torch would launch some sixty small operations per minibatch. Here it is one kernel for the heads, the
+TD error and their gradient, one per hidden layer on the way back, and one for the gradients of all biases and heads. The
+specification is `td`.
 """
 
 from functools import cache
