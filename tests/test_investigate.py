@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from hotlap.interventions.intervention import Intervention, together
-from hotlap.investigate import conduct, judgement, plan
+from hotlap.investigate import conduct, judgement, opening, plan
 from hotlap.investigate.iterations import shortened
 from hotlap.record.comparison import Work, WorkPair
 from hotlap.record.finding import Finding, Projection
@@ -166,7 +166,7 @@ def test_a_finding_that_a_document_claims_too_is_one_hypothesis():
 
 def test_of_changes_to_one_field_the_fastest_is_accepted(tmp_path):
     variant = words.variant("petri --preset seed")
-    run = conduct.begin(variant, "petri --preset seed", Settings(), tmp_path / "run")
+    run = opening.begin(variant, "petri --preset seed", Settings(), tmp_path / "run")
     settings = [("num_envs", 8, 1.5), ("num_envs", 64, 2.5), ("num_envs", 2, 1.2), ("turbo", True, 1.4), ("num_envs", 128, 1.1)]
     hypotheses = [
         Hypothesis(

@@ -15,7 +15,7 @@ import pytest
 from hotlap.core import secrets
 from hotlap.core.errors import UsageError
 from hotlap.core.secrets import masked, masked_command, masked_environment
-from hotlap.investigate.conduct import begin
+from hotlap.investigate.opening import begin
 from hotlap.launch import linux, messages
 from hotlap.launch.launcher import Child, Failure, Start
 from hotlap.launch.messages import BlockDone, Failed, Progress, Ready

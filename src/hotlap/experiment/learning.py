@@ -6,7 +6,9 @@ the original learned; the interval is over seeds, as rliable has it (a bootstrap
 """
 
 import json
+import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +34,7 @@ MARGIN = 0.1  # of what the original learned, and of the spread of its returns a
 LOSSES = 40  # that are compared; of a system, the means of ITERATIONS iterations
 ITERATIONS = 3
 STARTING = 120.0  # seconds beyond its time that a run may take to start and to end
+SHORTEST = 2.0  # seconds of a run for its curve
 CLOSE = 1e-4  # relative difference up to which losses are called the same: threads add numbers up in another order
 
 
@@ -96,11 +99,17 @@ def same_losses(
     seconds: float = 60.0,
     rerun: bool = True,
     patience: float = STARTING,
+    until: float = math.inf,
 ) -> LossCheck:
-    """Whether both compute the same losses, from the same seed. The original against itself says whether that can be asked."""
+    """Whether both compute the same losses, from the same seed. The original against itself says whether that can be asked.
+
+    `until` is when all must be over, on the monotonic clock.
+    """
     wanted = ITERATIONS if isinstance(base.target, System) else LOSSES
-    original, again, other = (
-        run_curve(
+    runs: list[tuple[float, ...]] = []
+    for variant, name in ((base, "losses-original"), (base, "losses-again"), (changed, "losses-changed")):
+        began = time.monotonic()
+        curve = run_curve(
             variant,
             folder,
             name,
@@ -110,10 +119,13 @@ def same_losses(
             episodes=False,
             scratch=scratch,
             rerun=rerun,
-            patience=patience,
-        ).losses
-        for variant, name in ((base, "losses-original"), (base, "losses-again"), (changed, "losses-changed"))
-    )
+            patience=_in_time(patience, seconds, until),
+        )
+        runs.append(curve.losses)
+        took = time.monotonic() - began
+        if len(runs) < 3 and time.monotonic() + (3 - len(runs)) * took > until:
+            return LossCheck(LearningVerdict.UNCLEAR, 0)
+    original, again, other = runs
     compared = min(len(original), len(again), len(other))
     if not compared:
         return LossCheck(LearningVerdict.UNCLEAR, 0)
@@ -198,14 +210,22 @@ def check_returns(
     scratch: ScratchKind | str = ScratchKind.AUTO,
     rerun: bool = True,
     patience: float = STARTING,
+    until: float = math.inf,
 ) -> ReturnCheck:
-    """Curves of both over several seeds. `seconds` is what all of them may take."""
+    """Curves of both over several seeds. `seconds` is what all of them may take; `until`, on the monotonic clock, when all must
+    be over: then there are fewer seeds."""
     each = seconds / seeds / (1 + 1.3 / max(speedup, 0.5))
     losses = 0 if isinstance(base.target, System) else 1  # whether it learned at all
     curves: tuple[list[Curve], list[Curve]] = ([], [])
+    longest = 0.0
     for seed in range(seeds):
+        began = time.monotonic()
+        if seed and began + longest > until:
+            break
         on_run(f"learning of the original, seed {seed}")
-        options: dict[str, Any] = {"losses": losses, "scratch": scratch, "rerun": rerun, "patience": patience}
+        options: dict[str, Any] = {"losses": losses, "scratch": scratch, "rerun": rerun}
+        each = max(SHORTEST, min(each, 0.4 * (until - began)))
+        options["patience"] = _in_time(patience, 2 * each, until)
         first = run_curve(base, folder, f"original-{seed}", seed, seconds=each, **options)
         on_run(f"learning of the changed variant, seed {seed}")
         steps = first.steps[-1] if first.steps else 1e18
@@ -217,4 +237,10 @@ def check_returns(
                 "a longer --budget would tell"
             )
         curves[1].append(second)
+        longest = max(longest, time.monotonic() - began)
     return compare_curves(*curves)
+
+
+def _in_time(patience: float, seconds: float, until: float) -> float:
+    """Seconds that a run may take to start and to end, beyond its own, if all must be over at some time."""
+    return max(1.0, min(patience, until - time.monotonic() - seconds))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.causes.evidence import Evidence
-from hotlap.core.errors import RecordError, TargetFailed, UsageError
+from hotlap.core.errors import RecordError, TargetFailed
 from hotlap.experiment import compare, learning
 from hotlap.interventions import APPLIED
 from hotlap.interventions.edit import Overlap
@@ -24,6 +24,7 @@ from hotlap.interventions.knobs import Knob
 from hotlap.investigate import plan, safety
 from hotlap.investigate.iterations import shortened
 from hotlap.investigate.judgement import judged
+from hotlap.investigate.opening import LAST
 from hotlap.investigate.project import modules_of
 from hotlap.investigate.sources import Sources
 from hotlap.launch import profile as launch_profile
@@ -32,10 +33,9 @@ from hotlap.launch.scratch import ScratchKind
 from hotlap.record.blocks import Plan, Schedule
 from hotlap.record.comparison import ComparisonReport
 from hotlap.record.header import Status, Verb
-from hotlap.record.hypothesis import MORE_TIME, Hypothesis, Reason, Verdict
+from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
 from hotlap.record.investigation import Gain, InvestigationState, LearningCheck, LearningVerdict, Settings, Total
 from hotlap.record.run import Run, load
-from hotlap.target.interpreter import machine_of
 from hotlap.target.target import Script, System, Variant
 from hotlap.target.variant import with_intervention
 
@@ -44,8 +44,8 @@ PROFILE, EXPERIMENT, TOTAL = (8.0, 0.15), (45.0, 0.25), (30.0, 0.25)
 STARTING = (10.0, 0.3)  # seconds at least, and share of the budget, in which a script must begin to train
 ITERATIONS = 20  # that an experiment has time for at least, if the budget allows
 MOST_PROFILES = 5
+BEYOND = (1.15, 5.0)  # times the budget, and seconds more, after which an investigation is over
 LEAST_LEARNING = 10.0  # seconds for curves, however little is left
-LAST = 99  # the number of the profile that shows the end
 ORIGINAL, SAFE, EVERYTHING = "original", "without changes to learning", "all accepted"
 
 OnProgress = Callable[[str, float], None]  # (what goes on, seconds spent)
@@ -315,6 +315,7 @@ class Investigation:
         check = LearningCheck()
         original = self._variant(AS_IS, ORIGINAL)
         safe = [i for i in self.accepted if not i.changes_learning]
+        until = self._began + BEYOND[0] * self.settings.budget + BEYOND[1]
         try:
             losses = self.state.losses
             if safe and not losses:
@@ -328,6 +329,7 @@ class Investigation:
                     seconds=min(60.0, max(10.0, self.left() / 4)),
                     rerun=self.settings.rerun,
                     patience=max(STARTING[0], 0.05 * self.settings.budget),
+                    until=until,
                 )
                 self._save(losses=losses)
             check = replace(check, losses=losses)
@@ -345,19 +347,12 @@ class Investigation:
                     scratch=self.settings.scratch,
                     rerun=self.settings.rerun,
                     patience=max(STARTING[0], 0.05 * self.settings.budget),
+                    until=until,
                 )
                 check = replace(check, returns=returns)
         except (TargetFailed, RecordError) as error:
             check = replace(check, error=str(error))
         self._save(learning=check)
-
-
-def begin(variant: Variant, command: str, settings: Settings, out: Path | None = None) -> Run:
-    """The record of a new investigation. `command` is the target as the user named it, secrets masked."""
-    state = InvestigationState(command=command, settings=settings)
-    setup = compare.setup_of([variant], settings.scratch)
-    name, config, machine = variant.target.name, {"target": variant.to_record()}, machine_of([variant])
-    return Run.create(Verb.INVESTIGATE, name, config, machine, out, setup=setup, investigation=state)
 
 
 def investigate(
@@ -381,30 +376,3 @@ def investigate(
     except TargetFailed as error:
         finish(Status.FAILED, str(error))
     return run
-
-
-def reopen(path: str, rerun: bool = False, budget: float | None = None) -> Run:
-    """An investigation that was interrupted, planned only, or refused, to go on with."""
-    run = load(path, (Verb.INVESTIGATE,))
-    if run.header.verb is not Verb.INVESTIGATE:
-        raise UsageError(f"{path} is a {run.header.verb}, not an investigation")
-    run.refuse_if_running()
-    state = run.header.investigation
-    settings = replace(state.settings, dry=False, rerun=state.settings.rerun or rerun)
-    if budget:
-        settings = replace(settings, budget=budget)
-        state = _with_unsettled_planned(state, run.path)
-    run.restart(investigation=replace(state, settings=settings))
-    return run
-
-
-def _with_unsettled_planned(state: InvestigationState, folder: Path) -> InvestigationState:
-    """What more time may settle is to be done, and the last steps once more if there is anything."""
-    if not any(h.reason in MORE_TIME for h in state.hypotheses):
-        return state
-    hypotheses = tuple(
-        replace(h, verdict=None, reason=None, measured=None, ci95=None) if h.reason in MORE_TIME else h
-        for h in state.hypotheses
-    )
-    shutil.rmtree(folder / f"profile-{LAST}", ignore_errors=True)
-    return replace(state, hypotheses=hypotheses, total=None, losses=None, learning=None, after=None)

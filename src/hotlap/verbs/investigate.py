@@ -95,7 +95,7 @@ def investigate(argv: list[str]) -> int:
 
 def _begin(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
     from hotlap.interventions import knobs
-    from hotlap.investigate import conduct
+    from hotlap.investigate import opening
 
     if not args.what:
         raise UsageError("name what to investigate: hotlap investigate train.py")
@@ -114,11 +114,11 @@ def _begin(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
         dry=args.dry_run,
         scratch=scratch_of(args),
     )
-    return conduct.begin(variant, secrets.masked_command(command), settings, args.out), variant, settings
+    return opening.begin(variant, secrets.masked_command(command), settings, args.out), variant, settings
 
 
 def _resume(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
-    from hotlap.investigate import conduct
+    from hotlap.investigate import opening
 
     header = load(args.resume or "", (Verb.INVESTIGATE,)).header
     saved = header.investigation.command
@@ -130,7 +130,7 @@ def _resume(args: Investigate, command: str) -> tuple[Run, Variant, Settings]:
     now, before = machine_of([variant]), load(args.resume or "").header.machine
     if before.python_path and (now.python, now.python_path) != (before.python, before.python_path):
         raise UsageError(f"{args.resume} was begun with Python {before.python} ({before.python_path}): choose it with --python")
-    run = conduct.reopen(args.resume or "", args.rerun, _seconds(args.budget) if args.budget else None)
+    run = opening.reopen(args.resume or "", args.rerun, _seconds(args.budget) if args.budget else None)
     return run, variant, run.header.investigation.settings
 
 
