@@ -26,6 +26,7 @@ from hotlap.investigate.iterations import shortened
 from hotlap.investigate.judgement import judged
 from hotlap.investigate.opening import LAST
 from hotlap.investigate.project import modules_of
+from hotlap.investigate.replay import projected, replay
 from hotlap.investigate.sources import Sources
 from hotlap.launch import profile as launch_profile
 from hotlap.launch.options import ProfileOptions
@@ -40,7 +41,7 @@ from hotlap.target.target import Script, System, Variant
 from hotlap.target.variant import with_intervention
 
 # Seconds that a step may take, and its share of a small budget.
-PROFILE, EXPERIMENT, TOTAL = (8.0, 0.15), (45.0, 0.25), (30.0, 0.25)
+PROFILE, EXPERIMENT, TOTAL, REPLAY = (8.0, 0.15), (45.0, 0.25), (30.0, 0.25), (10.0, 0.08)
 STARTING = (10.0, 0.3)  # seconds at least, and share of the budget, in which a script must begin to train
 ITERATIONS = 20  # that an experiment has time for at least, if the budget allows
 MOST_PROFILES = 5
@@ -68,6 +69,7 @@ class Investigation:
         self._began = time.monotonic() - run.header.investigation.spent
         self._knobs: list[Knob] | None = None
         self._iteration = 0.0  # seconds, by the last profile
+        self._evidence: dict[int, Evidence] = {}  # by the number of the profile
         self.sources = Sources(run.path, variant.target).read()
 
     # -- state --
@@ -94,7 +96,7 @@ class Investigation:
 
     def _at_most(self, step: tuple[float, float]) -> float:
         seconds, share = step
-        if step is not PROFILE:
+        if step in (EXPERIMENT, TOTAL):
             seconds = max(seconds, ITERATIONS * self._iteration)
         return min(seconds, share * self.settings.budget)
 
@@ -182,7 +184,7 @@ class Investigation:
             raise TargetFailed(f"{self.variant.name} failed: {run.header.error} (its output: {folder}.log)")
         if run.header.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        evidence = Evidence(run)
+        self._evidence[number] = evidence = Evidence(run)
         if isinstance(self.variant.target, System) and evidence.samples:
             self._iteration = evidence.wall / len(evidence.samples)
         return evidence
@@ -268,6 +270,7 @@ class Investigation:
             after = self._variant(together([*so_far, intervention]), "after")
         except Overlap:
             return replace(tested, verdict=Verdict.INCONCLUSIVE, reason=Reason.OVERLAP)
+        tested = self._replayed(tested, so_far)
         folder = self.run.path / "experiments" / f"{hypothesis.id:02d}-{hypothesis.cause.replace(' ', '-')}"
         applied = self.run.path / "applied" / f"{hypothesis.id:02d}"
         applied.mkdir(parents=True, exist_ok=True)
@@ -275,6 +278,22 @@ class Investigation:
         report = self._compare([before, after], folder, min(self._at_most(EXPERIMENT), self.left(self._reserve)))
         tested = replace(tested, experiment=str(folder.relative_to(self.run.path)))
         return judged(tested, report, {path.name for path in applied.iterdir()})
+
+    def _replayed(self, hypothesis: Hypothesis, so_far: Sequence[Intervention]) -> Hypothesis:
+        """A rewrite of a function gains what recorded calls of it say, rather than what its share suggests."""
+        finding, intervention, evidence = hypothesis.finding, hypothesis.intervention, self._evidence.get(hypothesis.profile)
+        if not isinstance(self.variant.target, Script) or not finding or not intervention or not evidence:
+            return hypothesis
+        folder = self.run.path / "replays" / f"{hypothesis.id:02d}"
+        first = evidence.run.lines[0].sample  # imports and all
+        seconds, settings = self._at_most(REPLAY) + 1.5e-9 * (first.start + first.wall), self.settings
+        variant, sources = self.variant, self.sources
+        replayed = replay(
+            variant, finding, intervention, so_far, sources, evidence, folder, seconds, settings.scratch, settings.rerun
+        )
+        if replayed is None:
+            return hypothesis
+        return replace(hypothesis, replay=replayed, projected=projected(replayed, finding, evidence))
 
     def _compare(self, variants: Sequence[Variant], folder: Path, budget: float) -> ComparisonReport:
         if folder.exists():  # cut off in the middle: once more

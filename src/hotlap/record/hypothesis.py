@@ -35,6 +35,18 @@ MORE_TIME = (Reason.BUDGET_SPENT, Reason.TOO_FEW_SAMPLES, Reason.UNCLEAR)  # wou
 
 
 @dataclass(frozen=True)
+class Replay:
+    """Recorded calls of a function, replayed against its rewrite in the same process."""
+
+    function: str = ""  # "f" or "Class.f"
+    calls: int = 0
+    before: float | None = None  # seconds for all of them
+    after: float | None = None
+    same: bool | None = None  # whether results and changed arguments are the same
+    problem: str | None = None  # why there are no numbers
+
+
+@dataclass(frozen=True)
 class Hypothesis:
     id: int
     cause: str
@@ -49,6 +61,7 @@ class Hypothesis:
     ci95: tuple[float, float] | None = None
     accepted: bool = False
     experiment: str | None = None  # folder of the comparison, below the investigation's
+    replay: Replay | None = None  # what its rewrite gains on recorded calls, measured before the experiment
     alone: bool = False  # tested against the target as it was given, without what was accepted before
 
     @property

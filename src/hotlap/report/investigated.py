@@ -6,7 +6,7 @@ from typing import Final, Literal
 from hotlap.core.errors import RecordError
 from hotlap.record.codec import FLAT
 from hotlap.record.finding import Projection
-from hotlap.record.hypothesis import Hypothesis, Reason, Verdict
+from hotlap.record.hypothesis import Hypothesis, Reason, Replay, Verdict
 from hotlap.record.investigation import Gain, LearningCheck
 from hotlap.record.profile import StageTime, Throughput
 from hotlap.record.run import Identity, Run, load
@@ -38,6 +38,7 @@ class HypothesisRow:
     accepted: bool
     alone: bool  # measured against the original, rather than on top of what was accepted before
     experiment: str | None
+    replay: Replay | None
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def _row(h: Hypothesis) -> HypothesisRow:
         accepted=h.accepted,
         alone=h.alone,
         experiment=h.experiment,
+        replay=h.replay,
     )
 
 

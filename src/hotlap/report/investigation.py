@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hotlap.core import units
 from hotlap.record.header import Status
-from hotlap.record.hypothesis import MORE_TIME, Reason, Verdict
+from hotlap.record.hypothesis import MORE_TIME, Reason, Replay, Verdict
 from hotlap.record.investigation import Gain, LearningVerdict
 from hotlap.report.commands import hotlap, on_target, python_flags
 from hotlap.report.investigated import PLANNED, HypothesisRow, InvestigationReport
@@ -190,9 +190,18 @@ def _why(h: HypothesisRow) -> Table:
     if h.where:
         rows.append(("where", h.where))
     rows.append(("fix", h.fix or ""))
+    if h.replay and h.replay.before and h.replay.after:
+        rows.append(("replayed", _replayed(h.replay)))
     if h.measured:
         rows.append(("proof", f"{h.intervention}: {_interval(h.measured)}; {h.experiment}"))
     return Table(f"{h.cause}: {h.title}", ("", ""), rows)
+
+
+def _replayed(replay: Replay) -> str:
+    assert replay.before and replay.after
+    each = f"{units.seconds(replay.before / replay.calls)} before, {units.seconds(replay.after / replay.calls)} after"
+    same = "same results" if replay.same else "OTHER RESULTS"
+    return f"{replay.calls} recorded calls of {replay.function}(): {each}, {replay.before / replay.after:.1f}x, {same}"
 
 
 def _refuted(refuted: Sequence[HypothesisRow]) -> Table:

@@ -15,6 +15,7 @@ from hotlap.interventions.rewrite.loops import (
     rarer,
     rarer_condition,
     recorded,
+    replayed,
     skipped_loop,
 )
 from hotlap.interventions.rewrite.numbers import number
@@ -40,6 +41,7 @@ __all__ = [
     "rarer_condition",
     "recorded",
     "renamed",
+    "replayed",
     "ring",
     "scattered_rows",
     "skipped_loop",

@@ -33,6 +33,11 @@ def recorded(code: Code, line: int) -> Edits:
     return _decorated(code, line, f"{STAND_IN}.recorded")
 
 
+def replayed(code: Code, line: int) -> Edits:
+    """Calls of the function around a line are recorded, and replayed against a rewrite of it (`replaying.py`)."""
+    return _decorated(code, line, f"{STAND_IN.replace('source', 'replaying')}.replayed")
+
+
 def rarer(code: Code, line: int, times: int = 10) -> Edits:
     """The function around a line runs once every `times` calls."""
     return _decorated(code, line, f"{STAND_IN}.rarer({times})")
