@@ -1,5 +1,6 @@
 """Which processes hotlap may end when a script is stopped."""
 
+import multiprocessing
 import os
 import subprocess
 
@@ -24,3 +25,13 @@ def test_a_number_that_another_process_has_got_is_left_alone(tmp_path, process, 
     assert stopping._processes(tmp_path) == {process.pid}
     os.utime(written, (1e9, 1e9))  # by a process that ended long before this one began
     assert stopping._processes(tmp_path) == set()
+
+
+def test_a_process_of_multiprocessing_that_has_ended_is_left_alone(tmp_path):
+    """It stays among the children until somebody joins it, and its number is free once it has been waited for."""
+    process = multiprocessing.get_context("spawn").Process(target=int)
+    process.start()
+    assert process.pid in stopping._processes(tmp_path)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert process.pid not in stopping._processes(tmp_path)
+    process.join()

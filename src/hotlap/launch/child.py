@@ -91,7 +91,6 @@ def _profile(script: Script, settings: ProfileSettings, sender: Sender) -> tuple
     from hotlap.interventions import intervened
     from hotlap.launch.execute import execute
     from hotlap.launch.pulse import Clock
-    from hotlap.probe.describe import user_modules
     from hotlap.probe.events import EVENTS
     from hotlap.probe.hooks.logging import watched_output
     from hotlap.probe.recorder import Recorder, install
@@ -109,7 +108,7 @@ def _profile(script: Script, settings: ProfileSettings, sender: Sender) -> tuple
         except StopProfiling:  # it was told twice, and was already ending
             code, error = 0, None
         clock.stop()
-        observed = replace(recorder.end(), user_modules=user_modules()) if os.getpid() == process else Observed()
+        observed = recorder.end() if os.getpid() == process else Observed()
     if os.getpid() == process:  # a process that the script forked ends here too; the record is not its own
         status = "failed" if error else "interrupted" if code == 130 else "done"
         with suppress(OSError):  # the script has removed its record, or the disk is full

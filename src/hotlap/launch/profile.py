@@ -83,15 +83,11 @@ def profile_script(
     run.update(setup=replace(run.header.setup, containment=start.containment.value, scratch=start.scratch_kind.value))
     folders = projects_of(None if script.module else Path(script.path), Path.cwd())
     before = changes.snapshot(folders, run.path.resolve()) if start.scratch_kind is ScratchKind.IN_PLACE else {}
+    is_overdue = False
     try:
         code, last_line = _run(start, options, on_progress)
     except Overdue:
-        run = load(run.path)
-        late = "The script did not stop when its time was up, so hotlap ended it: lines and networks are missing here."
-        files = changes.files_changed(before, folders)
-        seen = Observed(notes=(late,), files_changed=files, effects=effects.take(run.path))
-        run.finish(Status.DONE, **with_learners(run.path, seen))
-        return run, 0
+        code, last_line, is_overdue = 0, "", True
     except TargetFailed as failure:
         run.finish(Status.FAILED, error=str(failure))
         return run, 1
@@ -101,7 +97,11 @@ def profile_script(
         lost = TargetFailed(f"{script.name} {ended(code)}, and its record is gone ({problem}); --out keeps it elsewhere")
         lost.exit_code = code if code > 0 else 1
         raise lost from None
-    _finish(run, code, changes.files_changed(before, folders), last_line)
+    files = changes.files_changed(before, folders)
+    if is_overdue:
+        _finish_overdue(run, files)
+    else:
+        _finish(run, code, files, last_line)
     return load(run.path), 1 if code < 0 else code  # a signal's number is no exit code
 
 
@@ -127,6 +127,15 @@ def ended(code: int) -> str:
     if code == -signal.SIGKILL:
         return "was killed by SIGKILL (by somebody, or by the system for want of memory)"
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+def _finish_overdue(run: Run, files: tuple[str, ...]) -> None:
+    """Of a script that hotlap had to end: what it had seen when it was to stop, if it could still say so."""
+    outcome, late = read_outcome(run.path), "The script did not stop when its time was up, so hotlap ended it"
+    seen = outcome.observed if outcome else Observed()
+    note = f"{late}." if outcome else f"{late}: lines and networks are missing here."
+    observed = replace(seen, notes=(*seen.notes, note), files_changed=files, effects=effects.take(run.path))
+    run.finish(Status.DONE, **with_learners(run.path, observed))
 
 
 def _finish(run: Run, code: int, files: tuple[str, ...], last_line: str) -> None:

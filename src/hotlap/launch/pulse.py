@@ -35,7 +35,8 @@ SIGNAL = signal.SIGWINCH  # ignored by default, so it harms no process that the 
 _ASK = 0.5  # seconds between two questions
 _SWALLOWED = 5.0  # seconds after which a script that trains on is stopped once more
 _LATE = 2.0  # seconds for what-if curves of a script whose time is up
-_TERMINATING = 5.0  # seconds that a script has after SIGTERM
+_STOPPING = 6.0  # seconds beyond 1.2 S after which a script that does not stop gets SIGTERM
+_TERMINATING = 3.0  # seconds that it has then
 
 OnProgress = Callable[[Pulse, float], None]  # (how far it is, seconds since training began, or since the start)
 
@@ -93,7 +94,7 @@ class Clock:
         if self._recorder.stopped_at is None:
             return not self._recorder.was_told_to_stop
         then, steps = self._recorder.stopped_at
-        return now - then > _SWALLOWED and EVENTS.env_steps > steps
+        return now - then > _SWALLOWED and (EVENTS.env_steps > steps or EVENTS.updated)
 
     def _worker_learns(self) -> bool:
         with suppress(OSError):
@@ -108,25 +109,24 @@ class Overdue(TargetFailed):
 def wait_in_time(child: Child, options: ProfileOptions, on_progress: OnProgress) -> int | None:
     """In hotlap: the exit code of a script. `Overdue` if it had to be ended."""
     started = time.monotonic()
-    pulse: Pulse | None = None
+    pulse: Pulse | None = None  # none yet: Python starts, or the script's process hangs before its first line
     trains_since: float | None = None
     is_terminated = False
     while (code := child.wait(_ASK)) is None:
         pulse = next((message for message in reversed(child.messages()) if isinstance(message, Pulse)), pulse)
         now = time.monotonic()
-        if pulse is None:  # it still imports hotlap's half
-            continue
-        child.signal(SIGNAL)
-        if pulse.is_training:
-            trains_since = trains_since or now
-        on_progress(pulse, now - (trains_since or started))
+        if pulse is not None:
+            child.signal(SIGNAL)
+            if pulse.is_training:
+                trains_since = trains_since or now
+        on_progress(pulse or Pulse(), now - (trains_since or started))
         if options.seconds is None:
             continue
         late = now - trains_since - 1.2 * options.seconds if trains_since else now - started - options.patience
-        if late > 10.0 + _TERMINATING:
+        if late > _STOPPING + _TERMINATING:
             child.kill()
             raise Overdue("it did not stop")
-        if late > 10.0 and not is_terminated:
+        if late > _STOPPING and not is_terminated:
             is_terminated = True
             child.signal(signal.SIGTERM)
     if is_terminated and code:

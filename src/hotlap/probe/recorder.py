@@ -20,7 +20,7 @@ from hotlap.core.sample import MAX_EVENTS, Sample
 from hotlap.core.warmup import warmup_end
 from hotlap.probe import core, what_if
 from hotlap.probe.cost import event_cost
-from hotlap.probe.describe import describe, gemm_rate, sources
+from hotlap.probe.describe import describe, gemm_rate, sources, user_modules
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
 from hotlap.probe.hooks import functions, plain, table
@@ -37,7 +37,7 @@ from hotlap.record import observed
 from hotlap.record.files import KERNELS, LEARNERS, SAMPLES, SOURCES, STACKS, TRACED
 from hotlap.record.lines import BARE, MEASURED, WARMUP, Recorded, append_line
 from hotlap.record.lines import TRACED as TRACED_PHASE
-from hotlap.record.observed import Description, Observed
+from hotlap.record.observed import Description, Observed, Outcome, write_outcome
 from hotlap.record.what_if import WhatIfCurves
 
 PATIENCE = 120.0  # seconds that a script has to begin learning; then it is measured anyway
@@ -140,6 +140,7 @@ class Recorder:
             learner_thread=EVENTS.learner_thread,
             what_if=self._what_if,
             step_names=plain.step_names(),
+            user_modules=user_modules(),
         )
         if self.sampler is None:
             return seen
@@ -253,8 +254,11 @@ class Recorder:
         stop_script(self._folder, self._pid)
 
     def note_stop(self) -> None:
-        """The script is stopped now: nobody else needs to."""
+        """The script is stopped now: nobody else needs to. What was seen is kept, should the script never come to its end."""
         self.stopped_at = (time.monotonic(), EVENTS.env_steps)
+        EVENTS.updated = False  # so that an update after this is one of a script that goes on
+        with suppress(OSError):
+            write_outcome(self._folder, Outcome("done", observed=self.observed()))
 
     def measure_what_if(self, seconds: float = math.inf) -> None:
         """Once, before the script unwinds: its objects are still there. For so long at most, if not less was asked for."""

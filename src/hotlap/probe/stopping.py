@@ -101,8 +101,14 @@ def _processes(folder: Path) -> set[int]:
     reporting = [*(folder / WORKERS).glob("*.jsonl"), *(folder / LEARNERS).glob("*")]
     pids = {int(path.stem) for path in reporting if path.stem.isdecimal() and _began_before(int(path.stem), path)}
     if processes := sys.modules.get("multiprocessing.process"):
-        pids |= {process.pid for process in list(processes._children) if process.pid}
+        pids |= {pid for process in list(processes._children) if (pid := _living(process))}
     return {pid for pid in pids - {os.getpid()} if not is_of_ray(pid)}
+
+
+def _living(process: Any) -> int | None:
+    """The number of a process of multiprocessing that has not ended: once it has, another one may have got its number."""
+    popen = process._popen
+    return popen.pid if popen is not None and popen.poll() is None else None
 
 
 def _began_before(pid: int, written: Path) -> bool:
