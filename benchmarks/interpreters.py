@@ -1,9 +1,10 @@
 """Scripts of old and new environments under hotlap: `python benchmarks/interpreters.py PYTHON [PYTHON ...]`.
 
-Each PYTHON is the interpreter of an environment with torch, gym or Gymnasium, and perhaps Stable-Baselines3; hotlap is not
-installed there. A plain PPO, a plain DQN and SB3's PPO (`benchmarks/interpreters/`) run alone, and under `hotlap profile` until
-they end. hotlap must count the environment steps that the script counts itself, leave at most 5% of the time unattributed,
-find what it has to say (`hotlap diagnose`), and change no bit of the weights. Results are added to results/interpreters.json.
+Each PYTHON is the interpreter of an environment with torch, gym or Gymnasium, and perhaps Stable-Baselines3, TorchRL or RLlib;
+hotlap is not installed there. A plain PPO, a plain DQN, and PPO of those frameworks that are installed
+(`benchmarks/interpreters/`) run alone, and under `hotlap profile` until they end. hotlap must count the environment steps that
+the script counts itself, leave at most 5% of the time unattributed, find what it has to say (`hotlap diagnose`), and change no
+bit of the weights. Results are added to results/interpreters.json.
 """
 
 import json
@@ -16,7 +17,13 @@ from typing import Any
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "interpreters.json"
-SCRIPTS = {"plain PPO": ("plain_ppo.py", 4096), "plain DQN": ("dqn.py", 6000), "SB3 PPO": ("sb3_ppo.py", 4096)}
+SCRIPTS = {
+    "plain PPO": ("plain_ppo.py", 4096),
+    "plain DQN": ("dqn.py", 6000),
+    "SB3 PPO": ("sb3_ppo.py", 4096),
+    "TorchRL PPO": ("torchrl_ppo.py", 4096),
+    "RLlib PPO": ("rllib_ppo.py", 4096),
+}
 MOST_UNATTRIBUTED = 0.05
 
 

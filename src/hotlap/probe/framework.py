@@ -89,13 +89,18 @@ class Framework:
     environments: tuple[EnvironmentClass, ...] = ()
     layouts: tuple[VectorLayout, ...] = ()
     extra: Mapping[str, Patch] = field(default_factory=dict)  # module -> what no table can say
+    only: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # names and modules that not all of these versions have
 
     @property
     def is_known(self) -> bool:
         """Whether the installed version is one that this was tried with."""
-        if self.versions is None:
-            return True
-        low, high = map(_version, self.versions)
+        return self.versions is None or self._is_within(self.versions)
+
+    def _has(self, name: str) -> bool:
+        return name not in self.only or self._is_within(self.only[name])
+
+    def _is_within(self, versions: tuple[str, str]) -> bool:
+        low, high = map(_version, versions)
         return low <= _version(metadata.version(self.package)) < high
 
     def patches(self) -> Iterator[tuple[str, Patch]]:
@@ -116,7 +121,8 @@ class Framework:
         def guarded(module: ModuleType, events: Events) -> None:
             try:
                 if self.is_known:
-                    patch(module, events)
+                    if self._has(name):
+                        patch(module, events)
                     return
                 low, high = self.versions or ("", "")
                 problem = f"hotlap's adapter knows {low} up to {high}"

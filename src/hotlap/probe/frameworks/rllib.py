@@ -42,9 +42,8 @@ def _count_remote(module: ModuleType, events: Events) -> None:
         def call(*args: Any, **kwargs: Any) -> Any:
             before = events.env_steps
             result = original(*args, **kwargs)
-            if events.active and kwargs.get("_return_metrics"):
-                sampled = sum(int(metrics["num_env_steps_sampled"]) for metrics in result[1])
-                gathered = max(0, sampled - (events.env_steps - before))
+            if events.active:
+                gathered = max(0, _sampled(result, kwargs.get("_return_metrics", False)) - (events.env_steps - before))
                 events.count_steps(gathered)
                 events.counted[GATHERED_STEPS] += gathered
             return result
@@ -52,6 +51,14 @@ def _count_remote(module: ModuleType, events: Events) -> None:
         return call
 
     wrap(module, "synchronous_parallel_sample", around)
+
+
+def _sampled(result: Any, with_metrics: bool) -> int:
+    """How many steps were sampled: by the runners' metrics, or by the batches themselves."""
+    if with_metrics:
+        return sum(int(metrics["num_env_steps_sampled"]) for metrics in result[1])
+    batches = result if isinstance(result, list) else [result]
+    return sum(int(batch.env_steps()) for batch in batches if hasattr(batch, "env_steps"))
 
 
 def _end_update(module: ModuleType, events: Events) -> None:
@@ -70,9 +77,11 @@ def _end_update(module: ModuleType, events: Events) -> None:
     wrap(module.Learner, "update", around)
 
 
+_EARLY, _LATE = ("2.9", "2.40"), ("2.40", "2.61")  # from 2.40 on, runners and learners are the rule
+
 FRAMEWORK = Framework(
     "ray",
-    ("2.60", "2.61"),
+    ("2.9", "2.61"),
     regions={
         "ray.rllib.connectors.learner.general_advantage_estimation:GeneralAdvantageEstimation.__call__": stages.ADVANTAGE,
         "ray.rllib.utils.replay_buffers.base:ReplayBufferInterface.add": STORE,
@@ -85,11 +94,24 @@ FRAMEWORK = Framework(
         "ray.rllib.algorithms.algorithm:Algorithm.log_result": stages.LOG,
         "ray.rllib.algorithms.algorithm:Algorithm.evaluate": stages.EVALUATE,
         "ray.rllib.algorithms.algorithm:Algorithm.save_checkpoint": stages.CHECKPOINT,
+        # The old API: policies instead of learners.
+        "ray.rllib.evaluation.postprocessing:compute_gae_for_sample_batch": stages.ADVANTAGE,
+        "ray.rllib.evaluation.worker_set:WorkerSet.sync_weights": stages.COLLECT,
     },
-    phases={"ray.rllib.core.learner.learner_group:LearnerGroup.update": stages.UPDATE},
+    phases={
+        "ray.rllib.core.learner.learner_group:LearnerGroup.update": stages.UPDATE,
+        "ray.rllib.evaluation.rollout_worker:RolloutWorker.sample": stages.COLLECT,
+        "ray.rllib.execution.train_ops:train_one_step": stages.UPDATE,
+        "ray.rllib.execution.train_ops:multi_gpu_train_one_step": stages.UPDATE,
+    },
     extra={
         "ray.rllib.core.learner.learner": _end_update,
         "ray.rllib.env.single_agent_env_runner": _count_runner,
         "ray.rllib.execution.rollout_ops": _count_remote,
+    },
+    only={
+        "ray.rllib.core.learner.learner:Learner.after_gradient_based_update": _LATE,
+        "ray.rllib.env.single_agent_env_runner": _LATE,
+        "ray.rllib.evaluation.worker_set:WorkerSet.sync_weights": _EARLY,
     },
 )

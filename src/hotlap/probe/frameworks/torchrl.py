@@ -30,9 +30,11 @@ def _observation(result: Any) -> Any:
     return _next(result, "observation")
 
 
+_OLD, _NEW = ("0.6", "0.11"), ("0.11", "0.15")  # collectors were one module until 0.10
+
 FRAMEWORK = Framework(
     "torchrl",
-    ("0.14", "0.15"),
+    ("0.6", "0.15"),
     regions={
         "torchrl.data.replay_buffers.replay_buffers.base:ReplayBuffer.add": STORE,
         "torchrl.data.replay_buffers.replay_buffers.base:ReplayBuffer.extend": STORE,
@@ -41,10 +43,14 @@ FRAMEWORK = Framework(
         "torchrl.objectives.value.advantages:ValueEstimatorBase.__call__": stages.ADVANTAGE,
         "torchrl.objectives.utils:TargetNetUpdater.step": TARGET,
         "torchrl.collectors._base:BaseCollector.update_policy_weights_": stages.COLLECT,
+        "torchrl.collectors.collectors:DataCollectorBase.update_policy_weights_": stages.COLLECT,
         "torchrl.envs.common:EnvBase.close": stages.COLLECT,
         "torchrl.record.loggers.common:Logger.log_scalar": stages.LOG,
     },
-    phases={"torchrl.collectors._single:Collector.rollout": stages.COLLECT},
+    phases={
+        "torchrl.collectors._single:Collector.rollout": stages.COLLECT,
+        "torchrl.collectors.collectors:SyncDataCollector.rollout": stages.COLLECT,
+    },
     waits=("torchrl.envs.batched_envs:ParallelEnv._wait_for_workers",),
     environments=(
         EnvironmentClass(
@@ -56,4 +62,11 @@ FRAMEWORK = Framework(
         ),
     ),
     layouts=(VectorLayout("torchrl.envs", workers="ParallelEnv", one_process="SerialEnv"),),
+    only={
+        "torchrl.collectors._base:BaseCollector.update_policy_weights_": _NEW,
+        "torchrl.collectors._single:Collector.rollout": _NEW,
+        "torchrl.collectors.collectors:DataCollectorBase.update_policy_weights_": _OLD,
+        "torchrl.collectors.collectors:SyncDataCollector.rollout": _OLD,
+        "torchrl.envs.batched_envs:ParallelEnv._wait_for_workers": ("0.8", "0.15"),
+    },
 )
