@@ -1,8 +1,9 @@
-"""Which processes are alive. From /proc where there is one; elsewhere by asking psutil, if it is installed."""
+"""Which processes are alive (from /proc; elsewhere by asking psutil, if it is installed), and what they have used."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -21,6 +22,14 @@ def is_alive(pid: int, since: float) -> bool:
     """Whether a process that began at this time is alive. A process number used again is another process."""
     begin = started(pid)
     return begin is not None and abs(begin - since) < 1
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """CPU time that a process has used; None where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return None
 
 
 def _boot_time() -> float:

@@ -60,9 +60,9 @@ def unit_of(lines: Sequence[BlockLine]) -> str:
 
 
 def cost(block: Block, unit: str) -> float:
-    """Seconds per unit of work."""
+    """Seconds per unit of work, without those for which other programs had the core."""
     amount = block.counts.get(unit, 0)
-    return float(block.wall / amount) if amount > 0 else float("nan")
+    return float(block.worked / amount) if amount > 0 else float("nan")
 
 
 def stage_cost(block: Block, path: str, unit: str) -> float:
@@ -96,7 +96,7 @@ def shares(variant: Rounds) -> dict[str, float]:
 def total_cost(variant: Rounds, unit: str) -> float:
     """All the time over all the work: what rare and long work does to a variant, which medians do not see."""
     amount = sum(block.counts.get(unit, 0) for block in every_block(variant))
-    return sum(block.wall for block in every_block(variant)) / amount if amount > 0 else float("nan")
+    return sum(block.worked for block in every_block(variant)) / amount if amount > 0 else float("nan")
 
 
 def evenly(variant: Rounds, unit: str) -> Rounds:
@@ -107,8 +107,8 @@ def evenly(variant: Rounds, unit: str) -> Rounds:
         return variant
 
     def spread(block: Block) -> Block:
-        wall = max(block.wall - _beside(block), 0.0) + beside * block.counts.get(unit, 0) / work
-        return replace(block, wall=wall, paused=block.paused * wall / block.wall) if wall > 0 else block
+        wall = max(block.worked - _beside(block), 0.0) + beside * block.counts.get(unit, 0) / work
+        return replace(block, wall=wall, paused=block.paused * wall / block.wall, queued=0.0) if wall > 0 else block
 
     return {number: {i: spread(block) for i, block in blocks.items()} for number, blocks in variant.items()}
 
@@ -116,7 +116,7 @@ def evenly(variant: Rounds, unit: str) -> Rounds:
 def rare_error(variant: Rounds) -> float:
     """How far off a variant's cost may be, as a logarithm, because few of its blocks hold what is rare and long."""
     blocks = every_block(variant)
-    beside, wall = sum(map(_beside, blocks)), sum(block.wall for block in blocks)
+    beside, wall = sum(map(_beside, blocks)), sum(block.worked for block in blocks)
     holding = sum(_beside(block) > RARE * block.wall for block in blocks)
     return 1.96 * beside / wall / holding**0.5 if 0 < holding < STEADY * len(blocks) else 0.0
 
@@ -124,7 +124,7 @@ def rare_error(variant: Rounds) -> float:
 def _beside(block: Block) -> float:
     """Seconds of a block that went to work beside training."""
     seconds = sum(spent for path, spent in block.stages.items() if path.partition("/")[0] in stages.BESIDE)
-    return block.wall * min(1.0, seconds / block.measured) if block.measured > 0 else 0.0
+    return block.worked * min(1.0, seconds / block.measured) if block.measured > 0 else 0.0
 
 
 def paths_of(variant: Rounds) -> set[str]:
@@ -146,7 +146,8 @@ def merged(blocks: Iterable[Block]) -> Block:
             counts[name] += amount
         for path, spent in block.stages.items():
             seconds[path] += spent
-    return Block(sum(block.wall for block in blocks), sum(block.paused for block in blocks), counts, seconds)
+    wall, paused, queued = (sum(getattr(block, name) for block in blocks) for name in ("wall", "paused", "queued"))
+    return Block(wall, paused, counts, seconds, queued=queued)
 
 
 def work_of(variant: Rounds, unit: str) -> Work:

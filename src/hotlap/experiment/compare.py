@@ -29,6 +29,7 @@ from hotlap.target.target import Script, Variant
 SCHEMA = "hotlap.compare/2"
 MIN_ROUNDS = 4  # before the interval is asked whether it is narrow enough
 OUTLIER = 1.5  # times the median of its variant
+NEIGHBOURS = 0.02  # share of the time that other programs took, from which it is said
 LATE, GRACE = 1.1, 8.0  # a round is cut off after this many times the budget, and seconds
 
 OnProgress = Callable[[str, float, float], None]  # (what goes on, seconds spent, of how many)
@@ -199,6 +200,8 @@ def _warnings(report: ComparisonReport, lines: Sequence[BlockLine]) -> list[str]
         messages += _unsteady(variant.name, [line.block for line in lines if line.variant == variant.name], report.unit)
     for comparison in report.comparisons:
         messages += _unequal(comparison)
+    if lines and (share := sum(line.block.queued for line in lines) / sum(line.block.wall for line in lines)) > NEIGHBOURS:
+        messages.append(f"Other programs had the core for {share:.0%} of the time. That time is left out.")
     machine = report.identity.machine
     if machine.is_busy:
         messages.append(f"The machine was busy before: load {machine.load[0]:g} on {machine.usable_cores:g} usable cores.")

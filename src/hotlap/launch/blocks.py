@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from hotlap.core import machine, stages
+from hotlap.core.contention import Contention
 from hotlap.core.counts import DELAYS, ENV_STEPS, EPISODES, ITERATIONS, UPDATES, WINDOWS
 from hotlap.core.sample import Sample
 from hotlap.launch.messages import BlockDone, Message, Ready, Sender, keep_from_forks
@@ -54,9 +55,10 @@ class BlockUnderWay:
         for what in (ENV_STEPS, UPDATES, EPISODES):
             self.counts[what] += sample.counts.get(what, 0)
 
-    def done(self) -> Block:
+    def done(self, queued: float) -> Block:
+        """`queued`: the share of its time for which other programs had the core."""
         counts = {**self.counts, DELAYS: float(delays.injected)}
-        return Block(self.wall, self.paused, counts, dict(self.stages), machine.rss_of_all())
+        return Block(self.wall, self.paused, counts, dict(self.stages), machine.rss_of_all(), queued * self.wall)
 
 
 class Worker:
@@ -67,6 +69,7 @@ class Worker:
         keep_from_forks(go)
         self.seconds = seconds
         self.block = BlockUnderWay()
+        self._contention = Contention()
 
     def ready(self) -> None:
         """Warm-up is over; wait for the first block."""
@@ -77,7 +80,7 @@ class Worker:
         """If the block has lasted long enough, hand it over and wait for the next."""
         if self.block.wall < self.seconds:
             return
-        done, self.block = self.block.done(), BlockUnderWay()
+        done, self.block = self.block.done(self._contention.share()), BlockUnderWay()
         delays.injected = 0
         self._say(BlockDone(done))
 
@@ -89,6 +92,7 @@ class Worker:
             raise StopProfiling from None
         if not go:
             raise StopProfiling
+        self._contention.share()  # the block begins now
 
 
 class ScriptBlocks:

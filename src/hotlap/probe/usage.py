@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import resource
 import sys
 import time
@@ -83,14 +82,6 @@ def _graphs() -> float:
     """Graphs that torch.compile has made so far; one that grows during training is compiled again and again."""
     utils = sys.modules.get("torch._dynamo.utils")
     return float(utils.counters["stats"]["unique_graphs"]) if utils else 0.0
-
-
-def cpu_seconds(pid: int) -> float | None:
-    """CPU time that a process has used; None where the system does not tell."""
-    with suppress(OSError, ValueError, IndexError):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return None
 
 
 def threads() -> dict[str, int]:

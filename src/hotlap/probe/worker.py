@@ -19,12 +19,13 @@ from pathlib import Path
 
 from hotlap.core import machine
 from hotlap.core.counts import CV2_THREADS, ENV_STEPS, FORWARDS, SCRIPT_CPU, THREADS, UPDATES
+from hotlap.core.processes import cpu_seconds
 from hotlap.core.sample import Sample
 from hotlap.probe.events import EVENTS
 from hotlap.probe.options import ProbeOptions
 from hotlap.probe.recorder import PROBE, Recorder, install
 from hotlap.probe.stopping import is_of_ray, is_wanted, stop_script
-from hotlap.probe.usage import Usage, cpu_seconds, threads
+from hotlap.probe.usage import Usage, threads
 from hotlap.record.files import LEARNERS, TRACED, WORKERS
 from hotlap.record.learner import LearnerKind, LearnerSeen, write_learner
 from hotlap.record.lines import TRAIN, Recorded, append_line

@@ -25,19 +25,28 @@ MOST_LINE = 1_000_000  # bytes
 
 @dataclass(frozen=True)
 class Block:
-    """What one process did when it was its time to work. Times are seconds; `paused` of them were spent with hooks paused."""
+    """What one process did when it was its time to work. Times are seconds; `paused` of them were spent with hooks paused, and
+    for `queued` of them other programs had the core."""
 
     wall: float
     paused: float = field(default=0.0, metadata=was("bare"))
     counts: dict[str, float] = field(default_factory=dict)
     stages: dict[str, float] = field(default_factory=dict)  # exclusive, of the part that was measured
     rss: int = 0  # bytes at the end, of the process and all that it started
+    queued: float = 0.0
 
     def __post_init__(self) -> None:
         if not (self.wall > 0 and 0 <= self.paused <= self.wall * 1.001):
             raise ValueError("a block needs a wall time above 0, and less than that with hooks paused")
+        if not 0 <= self.queued < self.wall:
+            raise ValueError("a block cannot wait for other programs longer than it lasts")
         if len(self.counts) > MOST_NAMES or len(self.stages) > MOST_NAMES:
             raise ValueError(f"more than {MOST_NAMES} stages or counts")
+
+    @property
+    def worked(self) -> float:
+        """Seconds that a neighbour's load does not change: without those for which other programs had the core."""
+        return self.wall - self.queued
 
     @property
     def measured(self) -> float:
