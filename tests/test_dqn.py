@@ -55,7 +55,7 @@ def slow_n_step(steps, t, e, n, gamma):
 
 
 @pytest.mark.parametrize("kind", [Replay, CompiledReplay])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 20), st.integers(0, 1000))
 def test_n_step_replay_equals_a_slow_walk(kind, num_envs, n, count, seed):
     rows = 7
@@ -90,7 +90,7 @@ def test_sampling_returns_whole_transitions_uniformly(kind):
 
 
 @pytest.mark.parametrize("kind", [SumTree, CompiledSumTree])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 10_000), st.integers(0, 1000))
 def test_sum_tree_equals_a_cumulative_sum(kind, capacity, seed):
     generator = torch.Generator().manual_seed(seed)

@@ -39,7 +39,7 @@ def gae_loop(rewards, values, dones, gamma, lam):
 
 
 @given(STEPS, SHAPES, st.integers(0, 99), st.sampled_from([torch.float32, torch.float64]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_gae_is_the_loop_bit_for_bit(steps, shape, seed, dtype):
     rewards, values, dones = rollout(steps, shape, seed, dtype)
     expected = gae_loop(rewards, values, dones, 0.99, 0.95)
@@ -61,7 +61,7 @@ def test_gae_keeps_gradients_where_they_are_wanted():
 
 
 @given(STEPS, SHAPES, st.integers(0, 99), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_discounted_returns_are_the_loop_bit_for_bit(steps, shape, seed, bootstrapped):
     rewards, values, dones = rollout(steps, shape, seed)
     ret = values[-1] if bootstrapped else torch.zeros(shape)
@@ -75,7 +75,7 @@ def test_discounted_returns_are_the_loop_bit_for_bit(steps, shape, seed, bootstr
 
 
 @given(STEPS, SHAPES, st.integers(0, 99), st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_n_step_sums_stop_at_the_end_of_an_episode(steps, shape, seed, n):
     rewards, _, dones = rollout(steps + n - 1, shape, seed, torch.float64)
     sums, factors = returns.n_step(rewards, dones[:-1], 0.9, n)
@@ -117,7 +117,7 @@ def same(a, b):
     pushes=st.lists(st.integers(0, 12), max_size=8),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_ring_holds_and_draws_what_a_deque_does(first, kind, maxlen, pushes, seed):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(replay, "FIRST", first)
@@ -149,7 +149,7 @@ def hold_and_draw(kind, maxlen, pushes, seed):
 
 @pytest.mark.parametrize("first", [4, 1024])
 @given(maxlen=st.sampled_from([None, 7, 20]), sizes=st.lists(st.integers(0, 15), max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_rows_stored_at_once_are_rows_stored_one_by_one(first, maxlen, sizes):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(replay, "FIRST", first)
@@ -204,7 +204,7 @@ def loop_find(tree, position):
 
 @pytest.mark.parametrize("compiled", [True, False])
 @given(capacity=st.integers(1, 70), seed=st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_sum_tree_is_the_loop_over_nodes_bit_for_bit(compiled, capacity, seed):
     forms = (prioritised._set, prioritised._find) if compiled else (prioritised._set_arrays, prioritised._find_arrays)
     coin, tree = np.random.default_rng(seed), prioritised.SumTree(capacity)
@@ -237,7 +237,7 @@ def test_prioritised_replay_draws_by_priority():
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6), SHAPES, st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_moments_are_welfords(sizes, shape, seed):
     coin, running = np.random.default_rng(seed), moments.RunningMoments(shape)
     rows = coin.normal(3.0, 2.0, (sum(sizes), *shape))
@@ -302,7 +302,7 @@ def test_gradients_are_clipped_as_torch_does(most):
 
 
 @given(st.integers(1, 6), st.integers(2, 9), st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_projection_is_the_loop_over_rows_and_atoms(batch, atoms, seed):
     coin = torch.Generator().manual_seed(seed)
     probabilities = torch.rand(batch, atoms, generator=coin).softmax(1)

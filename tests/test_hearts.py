@@ -136,7 +136,7 @@ RULES = st.fixed_dictionaries({name: st.booleans() for name in OPTIONS})
 DEALS = st.permutations(range(NUM_CARDS))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rules=RULES, deal=DEALS, direction=st.integers(0, 3), seed=st.integers(0, 2**32 - 1))
 def test_cards_and_points_are_conserved(rules, deal, direction, seed):
     env = Hearts(**rules, observation="sparse")
@@ -165,7 +165,7 @@ def test_cards_and_points_are_conserved(rules, deal, direction, seed):
     assert info["rewards"].tolist() == [26 - points for points in env.points]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(rules=RULES, seed=st.integers(0, 2**63), steps=st.integers(0, 63))
 def test_a_packed_state_goes_on_as_before(rules, seed, steps):
     env, other, rng = Hearts(**rules), Hearts(**rules), np.random.default_rng(0)

@@ -269,14 +269,14 @@ def check_invariants(text, seed, steps):
             check_world(env)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(crowded_maps(), st.integers(0, 2**32))
 def test_resources_are_conserved_and_tokens_decode_to_the_map(text, seed):
     check_invariants(text, seed, 25)
 
 
 @pytest.mark.exact
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(crowded_maps() | st.just(WORKSHOP), st.integers(0, 2**32))
 def test_resources_are_conserved_at_length(text, seed):
     check_invariants(text, seed, 150)
@@ -347,14 +347,14 @@ def check_maps(texts, seed, steps):
     compare_with_reference(3, steps, seed, starts, task="arena", agents=3, map=CROWDED, tokens=60)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(crowded_maps(), min_size=3, max_size=3), st.integers(0, 2**32))
 def test_any_maps_one_for_each_environment(texts, seed):
     check_maps(texts, seed, 12)
 
 
 @pytest.mark.exact
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(crowded_maps(), min_size=3, max_size=3), st.integers(0, 2**32))
 def test_any_maps_at_length(texts, seed):
     check_maps(texts, seed, 100)

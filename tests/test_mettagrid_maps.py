@@ -78,7 +78,7 @@ def test_other_bad_files(tmp_path):
         read_map(3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.text("##..@m_?\r\ufeffé", max_size=5) | st.sampled_from(["#####", "#...#", "agent 1 2", "agent 1 2 up"])))
 def test_any_text_is_a_map_or_refused_with_the_line(lines):
     try:

@@ -73,7 +73,7 @@ def values(kind):
 
 @pytest.mark.parametrize("kind", DOCUMENTS, ids=lambda kind: kind.__name__)
 def test_what_is_written_is_read_back(kind):
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
+    @settings(max_examples=15, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
     @given(values(kind))
     def holds(noun):
         text = json.dumps(codec.to_json(noun), allow_nan=False)

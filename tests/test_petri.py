@@ -219,7 +219,7 @@ def compare_random_nets(choose, features="tokens", steps=40):
     return lockstep(*envs, steps=steps, seed=choose.randrange(2**32), options={"per_env": nets})
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.randoms(use_true_random=False))
 def test_kernel_equals_reference_on_any_nets(choose):
     compare_random_nets(choose)

@@ -56,7 +56,7 @@ def slow_gae_of_seats(reward, value, done, seat, last, gamma, lam):
     return advantage, known
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 14), st.integers(1, 4), st.integers(2, 4), st.integers(0, 1000), st.floats(0, 1), st.floats(0, 1))
 def test_gae_of_seats_by_definition(steps, envs, seats, seed, gamma, lam):
     rng = np.random.default_rng(seed)

@@ -58,7 +58,7 @@ def slow_gae(reward, value, done, gamma, lam):
     return out
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 1000), st.floats(0, 1), st.floats(0, 1))
 def test_gae_by_definition(steps, envs, seed, gamma, lam):
     rng = np.random.default_rng(seed)

@@ -244,7 +244,7 @@ def in_a_corner(text, side):
     return "\n".join([line.ljust(side, "#") for line in lines] + ["#" * side] * (side - len(lines)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(maps().filter(lambda found: len(found[1]) >= 5), min_size=3, max_size=3), st.booleans(), st.integers(0, 2**32))
 def test_any_maps_one_for_each_environment(found, fixed, seed):
     starts = []

@@ -614,7 +614,7 @@ def test_a_rewrite_changes_what_it_means_and_nothing_else(case, prelude, style):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(line=st.integers(-1, 40), style=st.sampled_from(STYLES))
 def test_on_any_line_a_rewrite_gives_python_or_nothing(case, line, style):
     before, _ = files(case, AROUND, style)

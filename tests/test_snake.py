@@ -204,7 +204,7 @@ def flood_by_union(size, body, start):
     return sum(tag == label[start] for tag in label.values()) / (size**2 - len(body))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(boards())
 def test_flood_fill_on_any_board(board):
     size, body, food = board

@@ -621,7 +621,7 @@ class Log:
                 events.end(BACKWARD if kind == "backward" else FORWARD + self.draw(st.booleans()), begin, self.pick(4, 32))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_spans_lie_in_their_window_and_add_up(data):
     def on_window(sample):

@@ -51,7 +51,7 @@ def series(draw):
     return np.concatenate(parts).tolist()
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(series())
 def test_the_same_decisions_as_numpy(values):
     assert warmup.change_point(values) == numpy_change_point(values)
@@ -59,7 +59,7 @@ def test_the_same_decisions_as_numpy(values):
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2_000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_sums_are_added_in_numpys_order(values):
     assert warmup._pairwise_sum(values) == float(np.asarray(values).sum())
 
