@@ -2,9 +2,11 @@
 
     python benchmarks/probe_cost.py
 
-The script runs once under each profiler and once without one, in processes that take turns of half a second on one core, so
-that a slow phase of the machine hits all alike. The script itself says how much CPU time a step of its loop took, a
-profiler's threads in its process included. (py-spy samples from a process of its own, whose time is not in it.)
+The script runs once under each profiler and once without one, in processes that take turns of four seconds on one core, so
+that a slow phase of the machine hits all alike. (hotlap's pauses between windows go by the clock: in turns of half a second
+they would be over whenever a process is continued, and half of the time would be measured instead of a third.) The script
+itself says how much CPU time a step of its loop took, a profiler's threads in its process included. (py-spy samples from a
+process of its own, whose time is not in it.)
 """
 
 import os
@@ -23,9 +25,9 @@ import psutil
 from side_by_side import err, pin_to_one_core, save, speedup
 
 SCRIPTS = Path(__file__).with_name("scripts")
-STEPS = {"sb3_ppo.py": 81_920, "plain_ppo.py": 81_920}
+STEPS = {"sb3_ppo.py": 163_840, "plain_ppo.py": 163_840}  # about ten seconds, as long as a profile
 ROUNDS, PEER_ROUNDS = 4, 2  # other profilers cost far more than the noise, and need fewer rounds to show it
-SLICE = 0.5  # seconds
+SLICE = 4.0  # seconds
 GOALS = {"hotlap": 1.06, "hotlap without lines": 1.03}
 BIN = Path(sys.executable).parent
 

@@ -4,8 +4,9 @@ The scripts beside this file each have one cause planted, or none; the tables (*
 it. Each script is profiled and diagnosed as a user would do it; then it is compared with its fixed form in interleaved runs,
 which gives the gain that the diagnosis projected. Profiles are kept in --runs; `--again` judges those with the present rules.
 
-The scripts in held_out/ and blind/ (`--set`) were written after the rules, by people who had not seen them, and are scored
-apart. Those in blind/ are whole projects, a folder each; they are copied away before they run, because they write files.
+The scripts in held_out/, blind/ and fresh/ (`--set`) were written after the rules, by people who had not seen them, and are
+scored apart. Those in blind/ and fresh/ are whole projects, a folder each; they are copied away before they run, because they
+write files.
 """
 
 import argparse
@@ -35,7 +36,7 @@ from hotlap.record.run import load
 from hotlap.target.target import Script, Variant
 
 HERE = Path(__file__).parent
-SETS = {"planted": HERE, "held_out": HERE / "held_out", "blind": HERE / "blind"}
+SETS = {"planted": HERE, "held_out": HERE / "held_out", "blind": HERE / "blind", "fresh": HERE / "fresh"}
 RESULTS = HERE.parent / "results"
 ALARM = 1.05  # a projected gain above this on a healthy script is a false positive
 NEAR = 0.15  # a projection this close to the measured gain is right, whatever its interval
