@@ -27,7 +27,8 @@ def main():
     while steps < int(sys.argv[1]):
         result = algorithm.train()
         steps = int(result["num_env_steps_sampled"] if old else result["env_runners"]["num_env_steps_sampled_lifetime"])
-    print(json.dumps({"env_steps": steps, "weights": ""}))
+    ahead = 1 if old else 0  # its sampler makes the next step before it hands a batch over, and does not count it yet
+    print(json.dumps({"env_steps": steps + ahead, "weights": ""}))
     algorithm.stop()
 
 

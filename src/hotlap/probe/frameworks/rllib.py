@@ -97,6 +97,7 @@ FRAMEWORK = Framework(
         # The old API: policies instead of learners.
         "ray.rllib.evaluation.postprocessing:compute_gae_for_sample_batch": stages.ADVANTAGE,
         "ray.rllib.evaluation.worker_set:WorkerSet.sync_weights": stages.COLLECT,
+        "ray.rllib.utils.pre_checks.env:check_env": stages.COLLECT,  # steps environments, but no step of these is learned from
     },
     phases={
         "ray.rllib.core.learner.learner_group:LearnerGroup.update": stages.UPDATE,
@@ -113,5 +114,6 @@ FRAMEWORK = Framework(
         "ray.rllib.core.learner.learner:Learner.after_gradient_based_update": _LATE,
         "ray.rllib.env.single_agent_env_runner": _LATE,
         "ray.rllib.evaluation.worker_set:WorkerSet.sync_weights": _EARLY,
+        "ray.rllib.utils.pre_checks.env:check_env": _EARLY,
     },
 )
