@@ -129,3 +129,44 @@ def sample_of(events):
 def test_environments_that_take_turns_share_a_choice(events, choices, parallel):
     counts = sample_of(events).counts
     assert (counts["choices"], counts.get("parallel_envs", 0)) == (choices, parallel)
+
+
+RESETS, STEPS = "collect/env_reset", "collect/env_step"
+
+
+@pytest.mark.parametrize(("stage", "cause"), [(RESETS, "env-slow-reset"), (STEPS, "env-pandas-index")])
+def test_tables_that_a_reset_makes_are_no_rows_looked_up(stage, cause, tmp_path):
+    text = "class Market:\n    def reset(self):\n        self.table = indicators(read_csv(self.path))\n"
+    stack = [("reset", "train.py", 3), ("rolling", "lib/pandas/core.py", 1)]
+    findings = diagnosed(tmp_path, [(stage, stack, 2.0)], text, PPO | {stage: 0.5})
+    assert findings[0].cause == cause
+    assert ("env-pandas-index" in [finding.cause for finding in findings]) == (cause == "env-pandas-index")
+
+
+def test_a_window_that_is_stepped_through_by_slices_of_one_in_acting_too(tmp_path):
+    text = "def forward(self, obs):\n    for t in range(obs.shape[1]):\n        _, h = self.rnn(obs[:, t:t + 1], h)\n"
+    stack = [("forward", "train.py", 3), ("forward", "torch/nn/modules/rnn.py", 1)]
+    stacks = [("update/loss", stack, 1.0, 1.0), ("collect/act", stack, 1.0, 1.0)]
+    findings = diagnosed(tmp_path, stacks, text, PPO | {"update/loss": 0.4, "collect/act": 0.4})
+    assert findings[0].cause == "rnn-seq-loop" and findings[0].projected.speedup > 2.2  # acting too
+
+
+@pytest.mark.parametrize(
+    "draw", ["np.random.choice(len(self.data), n, replace=False)", "self.rng.permutation(len(self.data))[:n]"]
+)
+def test_drawing_without_replacement_from_the_whole_memory(draw, tmp_path):
+    text = f"def sample(self, n):\n    picks = {draw}\n"
+    findings = diagnosed(tmp_path, [("sample", [("sample", "train.py", 2)], 2.0)], text, PPO | {"sample": 0.5})
+    assert findings[0].cause == "deque-sampling" and findings[0].where == "train.py:2"
+
+
+def test_a_sampler_that_looks_through_its_whole_storage(tmp_path):
+    stack = [("main", "train.py", 1), ("_get_stop_and_length", "torchrl/data/replay_buffers/samplers/slice.py", 1)]
+    findings = diagnosed(tmp_path, [("sample", stack, 2.0)], "batch = rb.sample()\n", PPO | {"sample": 0.5})
+    assert findings[0].cause == "sampler-capacity" and "cache_values" in findings[0].fix
+
+
+def test_targets_predicted_row_by_row(tmp_path):
+    text = "def replay(batch):\n    for state, action in minibatch:\n        target = predict(state)\n"
+    stacks = [("advantage", [("replay", "train.py", 3), ("forward", "torch/nn/modules/linear.py", 1)], 2.0)]
+    assert diagnosed(tmp_path, stacks, text, PPO | {"advantage": 0.5})[0].cause == "loss-python-loop"

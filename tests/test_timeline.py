@@ -156,6 +156,20 @@ def test_a_dqn_step():
     assert own == {STEP: 201, STORE: 10, ACT: 20, "sample": 1_000, LOSS: 50_000, GRADIENTS: 400_000, OPTIMIZE: 500_000}
 
 
+@pytest.mark.parametrize(("passes", "path"), [(2, "advantage"), (64, LOSS)])
+def test_passes_on_one_row_after_another_go_through_a_minibatch(passes, path):
+    """A bootstrap asks for the value of a state or two; who predicts row by row computes targets."""
+    script = Script()
+    for _ in range(3):
+        script.forward(10, rows=1)
+        script.env(100)
+    for _ in range(passes):
+        script.forward(20, rows=1)
+    learn(script)
+    own, _ = script.end()
+    assert own[path] == 20 * passes + (20_000 if path == LOSS else 0)
+
+
 def learn(script):
     script.forward(20_000, rows=32, gradients=True)
     script.backward(400_000)

@@ -23,6 +23,8 @@ from hotlap.record.stacks import Frame
 
 _READS = re.compile(r"\.(item|numpy|cpu|tolist|clone)\(\)|\bint\(|\bfloat\(|\bbool\(")
 _TENSORS = re.compile(r"\b(torch\.)?(tensor|as_tensor|Tensor|FloatTensor|LongTensor|stack)\(")
+_DRAWS = re.compile(r"random\.sample\(|\bchoice\(.*replace\s*=\s*False|\bpermutation\(|\brandperm\(")
+_SCANS = ("_get_stop_and_length", "_find_start_stop_traj")  # of TorchRL's samplers of slices
 TOO_SLOW = 0.08  # share of the time of one line that makes a tensor: no single array takes so long
 _CAPACITY = r"buffer_?size|capacity|replay_?size|memory_?size|max_?len"
 
@@ -93,12 +95,12 @@ PUSH_ITEM = Cause(
 
 
 def deque_sampling(e: Evidence) -> Suspicion | None:
-    """Stack samples in `random.sample`, or in lines that index a deque, before updates."""
+    """Stack samples in `random.sample`, in lines that draw without replacement or that index a deque, before updates."""
 
     def drawing(stack: StackSample) -> bool:
         return stack.stage in (stages.SAMPLE, "") and (
             any(frame.file.endswith("random.py") and frame.name in ("sample", "choices") for frame in stack.frames)
-            or "random.sample(" in e.code(stack.user_frame)
+            or bool(_DRAWS.search(e.code(stack.user_frame)))
             or _indexes_deque(e, stack)
         )
 
@@ -139,7 +141,16 @@ DEQUE_SAMPLING = Cause(
 
 
 def sampler_capacity(e: Evidence) -> Suspicion | None:
-    """Drawing a batch takes longer and longer."""
+    """Drawing a batch takes longer and longer; or stack samples where a sampler looks through all of its storage."""
+
+    def scanning(stack: StackSample) -> bool:
+        return any(frame.name in _SCANS and not frame.user for frame in stack.frames)
+
+    if (scanned := e.time_in(scanning)) >= 0.05:
+        evidence = f"The sampler looked for trajectories in its whole storage for {units.share(scanned)} of the time."
+        fix = "a sampler that keeps what it found until the storage changes: SliceSampler(cache_values=True)"
+        saved = e.seen(scanned, 0.8, 1.0, 0.9)
+        return Suspicion(stages.SAMPLE, (evidence,), saved, e.where(scanning), covers=scanning, fix=fix)
     share, grown = e.exclusive_share(stages.SAMPLE), e.growth((stages.SAMPLE,), UPDATES)
     if share < 0.1 or grown < 1.3:
         return None

@@ -108,8 +108,9 @@ def pandas_index(e: Evidence) -> Suspicion | None:
     def looking_up(stack: StackSample) -> bool:
         inside = [place for place, frame in enumerate(stack.frames) if "pandas/" in frame.file]
         asks = bool(inside) and stack.frames[max(inside[0] - 1, 0)].user  # a library's tables are its own affair
-        return asks and stack.stage not in stages.BESIDE
+        return asks and stack.stage not in beside
 
+    beside = (*stages.BESIDE, RESET) if _resets_are_slow(e) else stages.BESIDE  # a reset that makes tables is slow as a whole
     if e.time_in(looking_up) < 0.03:
         return None
     lines = {frame for stack in e.stack_samples if looking_up(stack) and (frame := stack.user_frame)}
@@ -157,10 +158,14 @@ DEEPCOPY = Cause(
 )
 
 
+def _resets_are_slow(e: Evidence) -> bool:
+    return e.exclusive_share(RESET) >= 0.05 and (e.counters.reset_share or 0.0) >= 0.2
+
+
 def slow_reset(e: Evidence) -> Suspicion | None:
     """Resets take a fifth of what environments take, or more."""
     share, part, length = e.exclusive_share(RESET), e.counters.reset_share or 0.0, e.counters.episode_length
-    if share < 0.05 or part < 0.2:
+    if not _resets_are_slow(e):
         return None
     evidence = [f"Resets took {units.share(share)} of the time, {units.share(part)} of what environments took."]
     if length:

@@ -219,7 +219,7 @@ PYTHON_TREE = Cause(
 
 def _row_loop(e: Evidence, stack: StackSample) -> WorkLoop | None:
     """A loop over the rows of a minibatch: not backwards in time, not over parameters or layers, and no recurrence."""
-    if stack.stage not in (LOSS, stages.UPDATE) or stack.waited > 0.5 * stack.seconds:
+    if stack.stage not in (LOSS, stages.UPDATE, stages.ADVANTAGE) or stack.waited > 0.5 * stack.seconds:
         return None
     if any(frame.file.endswith("modules/rnn.py") for frame in stack.frames):
         return None

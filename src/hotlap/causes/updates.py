@@ -11,7 +11,7 @@ from hotlap.causes.remedy import Context, skipped_loop, switch
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
 from hotlap.core.counts import COMPILED_GRAPHS
-from hotlap.core.paths import BACKWARD, LOSS, OPTIMIZER, TARGET
+from hotlap.core.paths import ACT, BACKWARD, LOSS, OPTIMIZER, TARGET
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
@@ -98,22 +98,31 @@ COMPILE_UNAMORTIZED = Cause(
 
 
 def rnn_loop(e: Evidence) -> Suspicion | None:
-    """Stack samples in recurrent layers that a loop of user code calls step by step, while learning."""
+    """Stack samples in recurrent layers that a loop of user code calls step by step, while learning; and in the same loop when
+    it acts, as a network of the last few observations does."""
 
-    def stepping(stack: StackSample) -> bool:
-        if not stack.stage.startswith((stages.UPDATE, stages.SAMPLE)):
-            return False
-        recurrent = any(frame.file.endswith("modules/rnn.py") for frame in stack.frames)
-        return recurrent and any(frame.user and _loops_over_time(e, frame) for frame in stack.frames)
+    def loop_over_time(stack: StackSample) -> Frame | None:
+        if not any(frame.file.endswith("modules/rnn.py") for frame in stack.frames):
+            return None
+        return next((frame for frame in stack.frames if frame.user and _loops_over_time(e, frame)), None)
 
-    share = e.time_in(stepping)
+    def learning(stack: StackSample) -> bool:
+        return stack.stage.startswith((stages.UPDATE, stages.SAMPLE)) and loop_over_time(stack) is not None
+
+    share = e.time_in(learning)
     if share < 0.05:
         return None
+    lines = {loop_over_time(stack) for stack in e.stack_samples if learning(stack)}
+
+    def stepping(stack: StackSample) -> bool:
+        return learning(stack) or (stack.stage == ACT and loop_over_time(stack) in lines)
+
     backward = e.exclusive_share(BACKWARD) * min(1.0, share / max(e.exclusive_share(LOSS), 1e-9))
+    every = e.time_in(stepping)
     evidence = (
-        f"A recurrent layer called step by step took {units.share(share)} of the time, its gradients {units.share(backward)}."
+        f"A recurrent layer called step by step took {units.share(every)} of the time, its gradients {units.share(backward)}."
     )
-    return Suspicion(LOSS, (evidence,), e.seen(share + backward, 0.5, 0.97, 0.8), e.where(stepping), covers=stepping)
+    return Suspicion(LOSS, (evidence,), e.seen(every + backward, 0.5, 0.97, 0.8), e.where(learning), covers=stepping)
 
 
 def _loops_over_time(e: Evidence, frame: Frame) -> bool:
@@ -130,9 +139,10 @@ def _loops_over_time(e: Evidence, frame: Frame) -> bool:
 
 
 def _selects(index: ast.expr, name: str) -> bool:
-    """x[t] or x[:, t]: one element, not a slice."""
+    """x[t], x[:, t] or x[:, t : t + 1]: one element, and no other slice."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(isinstance(part, ast.Name) and part.id == name for part in parts)
+    one = {name, f"{name}:{name} + 1"}
+    return any(ast.unparse(part) in one for part in parts)
 
 
 RNN_LOOP = Cause(

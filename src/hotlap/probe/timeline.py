@@ -15,7 +15,8 @@ segments, and the next anchor says what they were:
 
 Where no environment was seen to step, time after an optimizer step and passes without gradients before `backward` stay
 unattributed: they may collect. A bootstrap is a forward pass without gradients on as many rows as acting has, after an
-environment step and before any pass with gradients: the value of the last state, followed by the computation of returns.
+environment step and before any pass with gradients: the value of the last state (or of each since the last update), followed by
+the computation of returns. Many more passes than that go through a minibatch row by row, which is the loss.
 Without any forward pass before `backward`, the graph of acting is learned from, and the time before it is `update/loss`. What
 is counted (synchronising calls, copies) is pending with the time it happened in, and goes to the same stage.
 
@@ -63,6 +64,8 @@ from hotlap.probe.pending import (
     Pending,
 )
 
+FEW_PASSES = 4  # with two for each step, the most that ask for the values of states after a rollout
+
 
 class Timeline(Charges):
     """Charges the time of windows to stages.
@@ -76,6 +79,7 @@ class Timeline(Charges):
         super().__init__(origin)
         self._is_unclear = collects
         self._act_rows = -1  # rows of the last forward pass that chose actions
+        self._collected = 0  # calls of environments' steps since the last backward pass
         self._learned = False
         self._env = 0  # the environment that was touched last; events on it are a run
         self._known_envs: set[int] = set()
@@ -137,6 +141,7 @@ class Timeline(Charges):
         if path == STEP:
             self._step_times.append(taken)
             self._env_steps[env] += 1
+            self._collected += 1
         self._pending = [Pending(AFTER_ENV)]
 
     def _play_end(self, event: Event) -> None:
@@ -162,6 +167,7 @@ class Timeline(Charges):
     def _play_backward(self, event: Event) -> None:
         self._until(event[1])
         self._settle_before_backward()
+        self._collected = 0
         self._end_run(self._evaluating)  # what is learned from is no evaluation
         self._pass(GRADIENTS, event[2])
         self._pending = [Pending(AFTER_BACKWARD)]
@@ -249,6 +255,8 @@ class Timeline(Charges):
         forward = [pending for pending in self._pending if pending.kind in (PASS, GRADIENT_PASS)]
         before_loss = takewhile(lambda p: p.kind == PASS, forward)  # passes without gradients after one with them are targets
         bootstraps = [p for p in before_loss if p.rows == self._act_rows]
+        if len(bootstraps) > FEW_PASSES + 2 * self._collected:
+            bootstraps = []
         after_env = bool(self._pending) and self._pending[0].kind == AFTER_ENV
         for pending in self._pending:
             path = BEFORE_BACKWARD[pending.kind] if forward else LOSS
