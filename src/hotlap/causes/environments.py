@@ -171,7 +171,7 @@ def slow_reset(e: Evidence) -> Suspicion | None:
     if length:
         evidence.append(f"An episode lasts {length:.0f} steps.")
     where = e.where(lambda stack: stack.stage == RESET)
-    return Suspicion(RESET, tuple(evidence), e.saved(share, 0.75, 1.0, 0.93), where)
+    return Suspicion(RESET, tuple(evidence), e.saved(share, 0.88, 1.0, 0.97), where)
 
 
 SLOW_RESET = Cause(

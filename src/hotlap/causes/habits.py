@@ -77,7 +77,7 @@ def evaluation(e: Evidence) -> Suspicion | None:
     if share < 0.05:
         return None
     evidence = f"Evaluation took {units.share(share)} of the time."
-    saved = e.saved(share, 0.8, 1.0, 0.92)
+    saved = e.saved(share, 0.85, 1.0, 0.93)
     return Suspicion(stages.EVALUATE, (evidence,), saved, e.where(evaluating, outermost), covers=evaluating)
 
 

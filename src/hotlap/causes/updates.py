@@ -98,31 +98,35 @@ COMPILE_UNAMORTIZED = Cause(
 
 
 def rnn_loop(e: Evidence) -> Suspicion | None:
-    """Stack samples in recurrent layers that a loop of user code calls step by step, while learning; and in the same loop when
+    """Stack samples in a loop of user code that calls a recurrent layer step by step, while learning; and in the same loop when
     it acts, as a network of the last few observations does."""
 
-    def loop_over_time(stack: StackSample) -> Frame | None:
+    def loop_over_time(stack: StackSample) -> ast.AST | None:
+        """The loop that the layer is called in."""
         if not any(frame.file.endswith("modules/rnn.py") for frame in stack.frames):
             return None
-        return next((frame for frame in stack.frames if frame.user and _loops_over_time(e, frame)), None)
+        return next((e.loops(frame)[-1] for frame in stack.frames if frame.user and _loops_over_time(e, frame)), None)
 
-    def learning(stack: StackSample) -> bool:
-        return stack.stage.startswith((stages.UPDATE, stages.SAMPLE)) and loop_over_time(stack) is not None
+    def learns(stack: StackSample) -> bool:
+        return stack.stage.startswith((stages.UPDATE, stages.SAMPLE))
 
-    share = e.time_in(learning)
-    if share < 0.05:
-        return None
-    lines = {loop_over_time(stack) for stack in e.stack_samples if learning(stack)}
+    called = {id(loop) for stack in e.stack_samples if learns(stack) and (loop := loop_over_time(stack)) is not None}
 
     def stepping(stack: StackSample) -> bool:
-        return learning(stack) or (stack.stage == ACT and loop_over_time(stack) in lines)
+        """In such a loop: what else it does goes with it."""
+        around = (e.loops(frame) for frame in stack.frames if frame.user)
+        return (learns(stack) or stack.stage == ACT) and any(id(loops[-1]) in called for loops in around if loops)
 
-    backward = e.exclusive_share(BACKWARD) * min(1.0, share / max(e.exclusive_share(LOSS), 1e-9))
-    every = e.time_in(stepping)
+    share, learning = e.time_in(stepping), e.time_in(lambda stack: stepping(stack) and learns(stack))
+    if learning < 0.05:
+        return None
+    backward = e.exclusive_share(BACKWARD) * min(1.0, learning / max(e.exclusive_share(LOSS), 1e-9))
     evidence = (
-        f"A recurrent layer called step by step took {units.share(every)} of the time, its gradients {units.share(backward)}."
+        f"A loop that calls a recurrent layer step by step took {units.share(share)} of the time, "
+        f"its gradients {units.share(backward)}."
     )
-    return Suspicion(LOSS, (evidence,), e.seen(every + backward, 0.5, 0.97, 0.8), e.where(learning), covers=stepping)
+    where = e.where(lambda stack: learns(stack) and loop_over_time(stack) is not None)
+    return Suspicion(LOSS, (evidence,), e.seen(share + backward, 0.5, 0.97, 0.8), where, covers=stepping)
 
 
 def _loops_over_time(e: Evidence, frame: Frame) -> bool:

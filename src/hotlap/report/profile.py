@@ -100,7 +100,8 @@ def _exclusive_row(name: str, stage: StageTime, gpu: bool) -> Cells:
 
 def _what_if(profile: Profile) -> Table:
     def gain(speedup: Speedup) -> str:
-        return f"{units.ratio(speedup.speedup)}x ({'-'.join(map(units.ratio, speedup.ci95))})"
+        low, high = speedup.ci95
+        return f"{speedup.speedup:.2f}x ({low:.2f}-{high:.2f})"  # three of these fit in 80 columns
 
     rows: list[Cells] = [
         (row.stage, units.share(row.share), gain(row.faster_2x), gain(row.faster_10x), gain(row.gone))
