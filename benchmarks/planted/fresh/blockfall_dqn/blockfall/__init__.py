@@ -1,0 +1,2 @@
+from .board import BlockFall
+from .keeper import RunKeeper

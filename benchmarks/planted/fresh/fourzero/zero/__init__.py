@@ -1,0 +1,3 @@
+from .game import FourInARow
+from .net import PolicyValueNet
+from .selfplay import SelfPlayWorker

@@ -1,0 +1,3 @@
+from .env import PickingEnv
+
+__all__ = ["PickingEnv"]

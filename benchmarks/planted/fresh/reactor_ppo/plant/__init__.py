@@ -1,0 +1,2 @@
+from .surrogate import Surrogate
+from .env import ReactorEnv

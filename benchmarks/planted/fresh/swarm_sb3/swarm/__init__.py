@@ -1,0 +1,4 @@
+from .callbacks import SwarmStats
+from .world import SwarmVecEnv
+
+__all__ = ["SwarmStats", "SwarmVecEnv"]
