@@ -18,12 +18,12 @@ from hotlap.core.counts import ENV_STEPS, FORWARDS, UPDATES
 from hotlap.core.paths import STEP
 from hotlap.core.sample import MAX_EVENTS, Sample
 from hotlap.core.warmup import warmup_end
-from hotlap.probe import core, what_if
+from hotlap.probe import core, delays, what_if
 from hotlap.probe.cost import event_cost
 from hotlap.probe.describe import describe, gemm_rate, sources, user_modules
 from hotlap.probe.events import EVENTS
 from hotlap.probe.gpu import GpuTrace
-from hotlap.probe.hooks import functions, plain, table
+from hotlap.probe.hooks import functions, nested, plain, table
 from hotlap.probe.hooks.patching import Finder
 from hotlap.probe.hooks.torch import watch_distributions, watch_reads
 from hotlap.probe.notes import note, notes
@@ -99,6 +99,7 @@ class Recorder:
 
     def begin(self) -> None:
         """Start measuring this thread; worker processes that start from now on report too."""
+        nested.put_all_back()
         EVENTS.start(self.write, on_rest=self._write_pause)
         settings = {"run": str(self._folder), "origin": EVENTS.origin, "script": self._pid, "options": asdict(self._options)}
         os.environ[PROBE] = json.dumps(settings)
@@ -209,6 +210,8 @@ class Recorder:
             self._watch, EVENTS.watch = EVENTS.watch, Watch()
             EVENTS.watching = EVENTS.watching_steps = False
             watch_distributions(EVENTS, False)
+            if not (EVENTS.threaded or delays.is_on()):
+                nested.take_off(self._watch.nested, self._watch.outermost)
             with suppress(Exception):
                 self._watch.settle(sample, EVENTS.origin)
         with suppress(Exception):  # strange objects must never be the script's trouble

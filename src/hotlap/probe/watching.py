@@ -84,6 +84,8 @@ class Watch:
 
     passes: dict[str, list[Pass]] = field(default_factory=dict)  # by role: acting, learning
     distributions: dict[type, Checks] = field(default_factory=dict)
+    outermost: set[type] = field(default_factory=set)  # classes of environments that stepped inside no other
+    nested: set[type] = field(default_factory=set)  # and of those that did
     result: Any = None  # what the last step of an environment returned
     num_envs: int = 1  # in the environment that returned it
     env_steps: float = 0.0
@@ -115,6 +117,7 @@ class Watch:
         if self._open and self._open[-1].env == id(env):  # the step that its class inherits
             return original(env, *args, **kwargs)
         layer = _Layer(id(env), type(env).__name__)
+        (self.nested if self._open else self.outermost).add(type(env))
         self._open.append(layer)
         begin = perf_counter_ns()
         try:

@@ -22,6 +22,7 @@ from hotlap.core.counts import CV2_THREADS, ENV_STEPS, FORWARDS, SCRIPT_CPU, THR
 from hotlap.core.processes import cpu_seconds
 from hotlap.core.sample import Sample
 from hotlap.probe.events import EVENTS
+from hotlap.probe.hooks import nested
 from hotlap.probe.options import ProbeOptions
 from hotlap.probe.recorder import PROBE, Recorder, install
 from hotlap.probe.stopping import is_of_ray, is_wanted, stop_script
@@ -47,6 +48,7 @@ class Worker:
         self._events: list[tuple[str, int, int]] = []
         self._traced = False
         self._seen = False
+        nested.put_all_back()  # this process may be a fork of one that took some off
         EVENTS.start(self.write, origin, worker=True)
         EVENTS.trace()
         self._at_exit()

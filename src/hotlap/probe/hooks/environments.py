@@ -11,6 +11,7 @@ from typing import Any
 from hotlap.core.paths import RESET, STEP
 from hotlap.probe import core, delays
 from hotlap.probe.events import Events
+from hotlap.probe.hooks import nested
 from hotlap.probe.hooks.patching import Around, wrap_family
 from hotlap.probe.kinds import ENDED, EVALUATING, RESETTING, STEPPED
 from hotlap.probe.results import NONE, TUPLES, StepReader, attribute
@@ -137,8 +138,21 @@ def resetting(events: Events) -> Around:
     """Around a method that begins an episode."""
 
     def around_reset(original: Callable[..., Any]) -> Callable[..., Any]:
+        def reset_while_paused(env: Any, *args: Any, **kwargs: Any) -> Any:
+            nested.put_back(env)
+            events.region = RESET
+            try:
+                return original(env, *args, **kwargs)
+            finally:
+                events.region = ""
+
         def call(env: Any, *args: Any, **kwargs: Any) -> Any:
+            if get_ident() != events.thread:
+                nested.put_back(env)
+                return original(env, *args, **kwargs)
             if events.inside:
+                if events.paused and not events.region:
+                    return reset_while_paused(env, *args, **kwargs)
                 if not events.in_environment(STEP):
                     return original(env, *args, **kwargs)
                 begin = events.carve(RESET)  # an episode begins inside a step
@@ -146,6 +160,7 @@ def resetting(events: Events) -> Around:
                     return original(env, *args, **kwargs)
                 finally:
                     events.carved(begin)
+            nested.put_back(env)
             evaluates = is_evaluation()
             if not (begin := events.environment(RESET)):
                 return original(env, *args, **kwargs)

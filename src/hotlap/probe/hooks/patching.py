@@ -91,7 +91,9 @@ def _inherited(owner: type, name: str) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(super(owner, self), name)(*args, **kwargs)
 
-    return functools.wraps(getattr(owner, name))(call)
+    inherited: Any = functools.wraps(getattr(owner, name))(call)
+    inherited.__inherited__ = True  # the class has none of its own, and a hook that is taken off leaves none
+    return inherited  # type: ignore[no-any-return]
 
 
 def wrap_family(base: type, methods: dict[str, Around], abstract: tuple[type, ...] = ()) -> None:
