@@ -86,7 +86,8 @@ class Sampler:
         self._running = threading.Event()
         self._switch_interval = sys.getswitchinterval()
         self._stopped = False
-        self._last = 0  # when the last sample was taken
+        self._last = 0  # when the last sample was taken, pauses since then left out
+        self._unsampled = 0  # at a pause: the time since the last sample. The next one is charged with it.
         self._sampling = False
         self.seconds = 0.0  # CPU time the sampler itself used
         self._thread: threading.Thread | None = None
@@ -101,7 +102,7 @@ class Sampler:
 
     def resume(self) -> None:
         if not self._running.is_set():
-            self._last = time.perf_counter_ns()
+            self._last = time.perf_counter_ns() - self._unsampled
             if self._ticks:
                 core.ticker.ticker_run(True)
             else:
@@ -109,6 +110,8 @@ class Sampler:
             self._running.set()
 
     def pause(self) -> None:
+        if self._running.is_set():
+            self._unsampled = time.perf_counter_ns() - self._last
         self._running.clear()
         if self._ticks:
             core.ticker.ticker_run(False)
@@ -194,10 +197,10 @@ class Sampler:
     def _on_signal(self, _: int, frame: FrameType | None) -> None:
         """Called by the clock, as the handler of a signal, on the thread that is watched."""
         began, (asked, delivered, asleep, outside) = time.perf_counter_ns(), core.ticker.ticker_when()
-        if self._sampling:  # the clock struck again while a sample was being taken
+        if self._sampling or not self._running.is_set():  # the clock struck again while a sample was being taken, or in a pause
             return
         self._sampling = True
-        if frame is not None and asked and self._running.is_set() and (stack := _stack_of_this_thread(frame)):
+        if frame is not None and asked and (stack := _stack_of_this_thread(frame)):
             struck = max(asked, delivered)  # a signal takes longer to arrive than short stages last
             late = (began - struck) * 1e-9
             waited = bool(asleep) or late > LATE
