@@ -13,9 +13,9 @@ import queue
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def trial(number: int, core: int, folder: Path) -> dict[str, Any]:
     name = list(SCRIPTS)[number // 2 % len(SCRIPTS)]
     busy = bool(number % 2)
     command = ["taskset", "--cpu-list", str(core), sys.executable, "-m", "hotlap", "compare", " ".join(SCRIPTS[name])]
-    flags = ["--vary", "NOTHING=0,1", "--budget", "15s", "--no-control", "--python", sys.executable, "--seed", str(number), "--json"]
+    flags = ["--vary", "NOTHING=0,1", "--budget", "15s", "--no-control", "--python", sys.executable, "--json"]
     with neighbour(core, busy):
         done = subprocess.run([*command, *flags], cwd=folder, capture_output=True, text=True, check=False)
     said = {"trial": number, "script": name, "busy": busy}
@@ -71,6 +71,11 @@ def summary(trials: list[dict[str, Any]]) -> dict[str, Any]:
         "too few samples": sum(t["verdict"] == "too few samples" for t in judged),
         "median smallest effect": sorted(t["smallest_effect"] or 9.0 for t in judged)[len(judged) // 2] if judged else None,
     }
+
+
+def summaries(trials: list[dict[str, Any]]) -> dict[str, Any]:
+    groups = {"alone": [t for t in trials if not t["busy"]], "busy neighbour": [t for t in trials if t["busy"]], "all": trials}
+    return {name: summary(group) for name, group in groups.items()}
 
 
 def main() -> None:
@@ -98,11 +103,9 @@ def main() -> None:
         for result in pool.map(run, range(args.trials)):
             trials.append(result)
             progress.advance(task)
-            groups = {"alone": [t for t in trials if not t["busy"]], "busy neighbour": [t for t in trials if t["busy"]], "all": trials}
-            results = {name: summary(group) for name, group in groups.items()} | {"note": args.note, "raw": trials}
-            write("compare_alike", "python benchmarks/compare_alike.py", results)
-    for name, group in groups.items():
-        print(name, json.dumps(summary(group)))
+            write("compare_alike", "python benchmarks/compare_alike.py", summaries(trials) | {"note": args.note, "raw": trials})
+    for name, row in summaries(trials).items():
+        print(name, json.dumps(row))
 
 
 if __name__ == "__main__":
