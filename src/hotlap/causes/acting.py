@@ -5,7 +5,7 @@ import re
 
 from hotlap.causes import curves
 from hotlap.causes.cause import Cause, Saved, Suspicion
-from hotlap.causes.curves import SAME, Factor
+from hotlap.causes.curves import Factor
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, environment, switch
 from hotlap.causes.stacks import StackSample
@@ -52,6 +52,9 @@ TINY_POLICY = Cause(
 )
 
 
+BESIDE_A_PASS = Factor(0.2, 0.08, 0.4)  # what else acting does for each of them, if it is done for all at once
+
+
 def batch1(e: Evidence) -> Suspicion | None:
     """Several environments, or agents in one, and one call of the network, on one row, for each step of each."""
     share = e.exclusive_share(ACT)
@@ -65,7 +68,8 @@ def batch1(e: Evidence) -> Suspicion | None:
     part = 1 - 1 / number
     saved = Saved(share * part * 0.92, share * part * 0.6, share * part)
     if together := e.curves.times(Change.ACTING_ROWS, number):
-        saved = curves.saved(e.changed(together.mixed(e.curves.part(Change.ACTING_ROWS), SAME).over(number), ACT))
+        factor = together.over(number).mixed(e.curves.part(Change.ACTING_ROWS), BESIDE_A_PASS)
+        saved = curves.saved(e.changed(factor, ACT))
     of_what = "agents" if agents > 1 else "environments"
     evidence = (
         f"{number} {of_what}, and the network runs {calls:.2f} times per environment step, on {batch:.0f} row at a time; "

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from hotlap.interventions.intervention import Intervention
 
 
+# What was measured of a projected gain, on planted scripts.
+LEAST_OF_GAIN, MOST_OF_GAIN = 0.83, 1.41
+
+
 @dataclass(frozen=True)
 class Saved:
     """The share of the time that would go away: an estimate and how far it may be off."""
@@ -28,6 +32,11 @@ class Saved:
     value: float
     low: float
     high: float
+
+    def narrowed(self) -> Saved:
+        """With ends no farther from the estimate than measured gains were from projections of this kind, nine times of ten."""
+        left = 1 - self.value
+        return Saved(self.value, max(self.low, 1 - left / LEAST_OF_GAIN), min(self.high, 1 - left / MOST_OF_GAIN))
 
     def projection(self) -> Projection:
         """How many times faster the whole gets, by Amdahl's law."""

@@ -85,9 +85,9 @@ class Curves:
         return curve.part if curve else 1.0
 
     def form(self, change: Change, *forms: str) -> Factor | None:
-        """The cheapest of these forms, against that which the script has."""
+        """The cheapest of these forms, or of all, against that which the script has."""
         curve = self.of(change)
-        found = [cost for cost in curve.costs[1:] if cost.form in forms] if curve else []
+        found = [cost for cost in curve.costs[1:] if not forms or cost.form in forms] if curve else []
         return _factor(curve, min(found, key=lambda cost: cost.seconds)) if curve and found else None
 
     def times(self, change: Change, times: float) -> Factor | None:

@@ -31,6 +31,7 @@ _OFF_POLICY = re.compile(
 # What goes away with a share of the time, as parts of what is left: expected, and at most. On scripts with a planted cause,
 # fixes gained 1.3 times what the share alone says, in the median.
 REST, MOST_REST = 0.15, 0.26
+KNOWN = 0.75  # of a share that a fix saves at least: then planted gains say how far the projection may be off
 SAMPLER_PERIOD = 0.025  # seconds, where the record does not say
 
 _ACTOR_CRITIC = re.compile(r"\b(SAC|TD3|DDPG|REDQ|TQC)\b|log_alpha|target_entropy|policy_delay", re.IGNORECASE)
@@ -80,7 +81,8 @@ class Evidence:
     def saved(self, share: float, low: float = 0.8, high: float = 1.0, value: float | None = None) -> Saved:
         """So much of a share: from `low` to `high` of it, and `value` (the middle, if not given)."""
         middle = (low + high) / 2 if value is None else value
-        return Saved(_with_the_rest(share * middle, REST / 2), share * low, _with_the_rest(share * high, MOST_REST))
+        saved = Saved(_with_the_rest(share * middle, REST / 2), share * low, _with_the_rest(share * high, MOST_REST))
+        return saved.narrowed() if low >= KNOWN else saved
 
     def changed(self, factor: Factor, *paths: str) -> list[Part]:
         """These stages, without what is inside them, if their time changed by a factor."""
@@ -277,7 +279,8 @@ class Evidence:
         error = 2 * math.sqrt(max(share * (1 - share), 0.01) / number)
         middle = (low + high) / 2 if value is None else value
         least, most = max(0.0, share - error) * low, min(1.0, share + error) * high
-        return Saved(_with_the_rest(share * middle, REST), least, _with_the_rest(most, MOST_REST))
+        saved = Saved(_with_the_rest(share * middle, REST), least, _with_the_rest(most, MOST_REST))
+        return saved.narrowed() if low >= KNOWN else saved
 
     def where(self, test: Test, frame_of: Callable[[StackSample], Frame | None] = lambda stack: stack.user_frame) -> str | None:
         """The line of user code that most of that time was spent in."""

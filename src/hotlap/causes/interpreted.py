@@ -79,13 +79,18 @@ def is_over_parameters(loop: object) -> bool:
 
 def _environment_loop(e: Evidence, stack: StackSample) -> WorkLoop | Frame | None:
     """A loop or a recursion below a step, of which no library does the work."""
-    if stack.stage not in ENVIRONMENT or stack.waited > 0.5 * stack.seconds:
+    if stack.stage not in ENVIRONMENT or stack.waited > 0.5 * stack.seconds or _asks_workers(stack):
         return None
     if (loop := next((loop for loop in e.work_loops(stack) if loop.in_environment), None)) is not None:
         return loop
     below = [frame for frame in stack.below_step() if frame.user]
     names = [(frame.file, frame.name) for frame in below]
     return below[-1] if len(set(names)) < len(names) else None
+
+
+def _asks_workers(stack: StackSample) -> bool:
+    """A message to a process or its answer: no rule of a game."""
+    return any("multiprocessing/" in frame.file for frame in stack.frames)
 
 
 IN_ENVIRONMENT = Place(STEP, "Python loops inside environments", _environment_loop, (0.8, 1.0, 0.9))

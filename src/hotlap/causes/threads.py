@@ -1,15 +1,17 @@
 """Threads and containers."""
 
+from hotlap.causes import curves
 from hotlap.causes.cause import Cause, Saved, Suspicion
 from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, config, environment, switch
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
 from hotlap.core.counts import FORCED_SWITCHES, FORWARDS
-from hotlap.core.paths import STEP, WAIT
+from hotlap.core.paths import ACT, BACKWARD, LOSS, OPTIMIZER, STEP, WAIT
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
 from hotlap.record.finding import Finding
+from hotlap.record.what_if import Change
 
 
 def torch_threads(e: Evidence) -> Suspicion | None:
@@ -21,8 +23,16 @@ def torch_threads(e: Evidence) -> Suspicion | None:
             f"torch runs {threads:.0f} threads on {e.cores:g} cores; learning and acting take {units.share(share)} of the "
             f"time, {e.count(FORCED_SWITCHES) / max(e.wall, 1e-9):.0f} forced switches per second."
         )
-        return Suspicion(stages.UPDATE, (evidence,), Saved(0.5 * share, 0.02, 0.95 * share))
+        return Suspicion(stages.UPDATE, (evidence,), _with_fewer_threads(e) or Saved(0.5 * share, 0.02, 0.95 * share))
     return _worker_threads(e)
+
+
+def _with_fewer_threads(e: Evidence) -> Saved | None:
+    """By the what-if curve: of learning as measured; acting and what else computes gain as well, but less is known of it."""
+    factor = e.curves.form(Change.THREADS)
+    if factor is None:
+        return None
+    return curves.saved([*e.changed(factor, LOSS, BACKWARD), *e.changed(factor.softened(), ACT, OPTIMIZER, stages.UPDATE)])
 
 
 def _worker_threads(e: Evidence) -> Suspicion | None:

@@ -2,6 +2,7 @@
 
 import ast
 
+from hotlap.causes import curves
 from hotlap.causes.cause import NOTHING, Cause, Saved, Suspicion
 from hotlap.causes.curves import Factor
 from hotlap.causes.drop_ins import parameters_at_once
@@ -18,7 +19,9 @@ from hotlap.record.finding import Finding
 from hotlap.record.lines import WARMUP
 from hotlap.record.observed import OptimizerInfo
 from hotlap.record.stacks import Frame
-from hotlap.record.what_if import FOREACH, FUSED, Change
+from hotlap.record.what_if import AT_ONCE, FOREACH, FUSED, Change
+
+REST_OF_A_LOOP = Factor(0.35, 0.15, 0.7)  # over time: layers of which each step calls one, if one call took all steps
 
 
 def anomaly(e: Evidence) -> Suspicion | None:
@@ -27,8 +30,9 @@ def anomaly(e: Evidence) -> Suspicion | None:
     if e.torch is None or not e.torch.anomaly or not share:
         return None
     evidence = f"Autograd's anomaly detection is on; learning and acting take {units.share(share)} of the time."
-    learning = e.inclusive_share(stages.UPDATE)
-    return Suspicion(BACKWARD, (evidence,), Saved(0.5 * learning, 0.2 * learning, 0.8 * share))
+    learning, factor = e.inclusive_share(stages.UPDATE), e.curves.form(Change.ANOMALY)
+    guess = Saved(0.5 * learning, 0.2 * learning, 0.8 * share)
+    return Suspicion(BACKWARD, (evidence,), guess if factor is None else curves.saved(e.changed(factor, LOSS, BACKWARD)))
 
 
 def anomaly_off(c: Context, f: Finding) -> list[Intervention]:
@@ -126,7 +130,10 @@ def rnn_loop(e: Evidence) -> Suspicion | None:
         f"its gradients {units.share(backward)}."
     )
     where = e.where(lambda stack: learns(stack) and loop_over_time(stack) is not None)
-    return Suspicion(LOSS, (evidence,), e.seen(share + backward, 0.5, 0.97, 0.8), where, covers=stepping)
+    factor, saved = e.curves.form(Change.SEQUENCE, AT_ONCE), e.seen(share + backward, 0.5, 0.97, 0.8)
+    if factor is not None:  # what else the loop does may be part of the curve or not
+        saved = _without(e.seen(share + backward), factor.mixed(e.curves.part(Change.SEQUENCE), REST_OF_A_LOOP))
+    return Suspicion(LOSS, (evidence,), saved, where, covers=stepping)
 
 
 def _loops_over_time(e: Evidence, frame: Frame) -> bool:

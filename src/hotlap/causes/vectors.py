@@ -14,6 +14,7 @@ from hotlap.record.finding import Finding
 from hotlap.record.what_if import Change
 
 IPC = 2e-4  # seconds that a message to a worker and its answer take, about
+SMALL = 5e-5  # of these in the main process, if the answer is small
 WAKING = 1e-4  # seconds of it until the other process runs: the what-if curve is measured between threads
 CHEAP = 2e-3  # seconds: a step below this may be cheaper to make than to ask for
 HEAVY = 2e-3  # seconds per step from which an environment counts as heavy
@@ -66,10 +67,10 @@ def payload(e: Evidence) -> Suspicion | None:
             frame.name in ("loads", "recv", "_recv", "_recv_bytes", "concatenate", "deepcopy") for frame in stack.frames
         )
 
-    share = e.exclusive_share(STEP, WAIT)
-    row = e.workers.median
-    idle = share * max(0.0, 1 - row.env_share / max(1 - e.update_share, 0.05))
-    saved = Saved(0.7 * idle, 0.2 * idle, share)
+    share, spent, row = e.exclusive_share(STEP, WAIT), _vector_step(e), e.workers.median
+    small = _worker_step(e) / min(e.cores, e.workers.count) * 1.1 + SMALL  # what a step takes if hardly anything is sent
+    part = max(0.0, 1 - small / spent) if spent else 0.0
+    saved = Saved(share * part, 0.65 * share * part, share * min(1.0, part + 0.2))  # making what is sent takes time, too
     if saved.value < 0.03:
         return None
     evidence = (

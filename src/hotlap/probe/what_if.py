@@ -17,16 +17,20 @@ from functools import partial
 from threading import get_ident
 from typing import Any
 
+from hotlap.core import machine
 from hotlap.core.paths import ACT
 from hotlap.probe.copies import copied, hidden_widths, narrow, narrowed, number_of_rows, with_rows, with_width
 from hotlap.probe.optimizers import optimizer_curve, parameter_loop_curve
 from hotlap.probe.payload import pipe_curve
+from hotlap.probe.sequences import sequence_curve
 from hotlap.probe.timing import Form, Stopwatch, TimeUp, TooLong
 from hotlap.probe.watching import LEARNING, Pass, Watch
 from hotlap.record.what_if import (
     CHECKED,
+    DETECTING,
     GRADIENTS,
     NO_GRADIENTS,
+    NOT_DETECTING,
     UNCHECKED,
     Change,
     CostCurve,
@@ -80,6 +84,9 @@ def _measurements(torch: Any, watch: Watch, stopwatch: Stopwatch) -> list[tuple[
     if torch is None:
         return [pipe]
     return [
+        (Change.THREADS, lambda: _threads_curve(torch, watch, stopwatch)),
+        (Change.ANOMALY, lambda: _anomaly_curve(torch, watch, stopwatch)),
+        (Change.SEQUENCE, lambda: sequence_curve(torch, _chosen(watch, LEARNING), watch.updates, stopwatch)),
         (Change.LEARNING_ROWS, lambda: _rows_curve(torch, Change.LEARNING_ROWS, watch, stopwatch)),
         (Change.ACTING_ROWS, lambda: _rows_curve(torch, Change.ACTING_ROWS, watch, stopwatch)),
         (Change.GRADIENTS, lambda: _gradients_curve(torch, watch, stopwatch)),
@@ -276,6 +283,63 @@ def _width_curve(torch: Any, change: Change, watch: Watch, stopwatch: Stopwatch)
         work = _Work(torch, pairs, role == LEARNING)
         forms.append(work.form(f"{widest} units", widest, partial(with_width, widths=widths, times=times)))
     return _curve(change, watch, role, passes, stopwatch.costs(forms, 2, torch.cuda.is_initialized()))
+
+
+# -- settings of torch --
+
+
+def _threads_curve(torch: Any, watch: Watch, stopwatch: Stopwatch) -> CostCurve | None:
+    """Learning with as many threads as now, with one for each core, and with one; None unless there are more now."""
+    now, cores = torch.get_num_threads(), max(1, int(machine.usable_cores()))
+    if now <= cores:
+        return None
+
+    def threads(number: int, work: Callable[[], Any]) -> Form:
+        def run() -> None:
+            torch.set_num_threads(number)
+            work()
+
+        return Form(f"{number} thread{'s' if number > 1 else ''}", number, run)
+
+    numbers = (now, cores, 1) if cores > 1 else (now, 1)
+    try:
+        return _setting_curve(torch, Change.THREADS, watch, stopwatch, lambda run: [threads(n, run) for n in numbers])
+    finally:
+        torch.set_num_threads(now)
+
+
+def _anomaly_curve(torch: Any, watch: Watch, stopwatch: Stopwatch) -> CostCurve | None:
+    """Learning with autograd's debug mode, as it is now, and without; None if it is off."""
+    if not torch.is_anomaly_enabled():
+        return None
+
+    checks_nan = getattr(torch, "is_anomaly_check_nan_enabled", None)  # not in old versions
+    how = {"check_nan": checks_nan()} if checks_nan else {}
+
+    def detecting(on: bool, work: Callable[[], Any]) -> Form:
+        def run() -> None:
+            with torch.autograd.set_detect_anomaly(on, **how):
+                work()
+
+        return Form(DETECTING if on else NOT_DETECTING, 0.0, run)
+
+    return _setting_curve(torch, Change.ANOMALY, watch, stopwatch, lambda run: [detecting(True, run), detecting(False, run)])
+
+
+def _setting_curve(
+    torch: Any,
+    change: Change,
+    watch: Watch,
+    stopwatch: Stopwatch,
+    forms: Callable[[Callable[[], Any]], Sequence[Form]],
+) -> CostCurve | None:
+    """The passes that learn, under each setting of `forms`."""
+    passes = _chosen(watch, LEARNING)
+    if not passes:
+        return None
+    work = _Work(torch, _with_copies(passes, copied), learns=True)
+    run = work.form("", 0.0, lambda value: value).run
+    return _curve(change, watch, LEARNING, passes, stopwatch.costs(forms(run), 3, work.waits))
 
 
 # -- distributions --

@@ -18,6 +18,9 @@ class Change(Word):
     CHECKS = "checks of distributions"
     OPTIMIZER = "optimizer step"
     PARAMETER_LOOP = "loop over parameters"
+    SEQUENCE = "sequence of a recurrent layer"
+    THREADS = "threads of torch"
+    ANOMALY = "anomaly detection"
     PIPE = "payload through a pipe"
 
 
@@ -25,6 +28,8 @@ class Change(Word):
 GRADIENTS, NO_GRADIENTS = "with gradients", "without gradients"
 CHECKED, UNCHECKED = "checked", "unchecked"
 LOOP, FOREACH, FUSED = "loop", "foreach", "fused"
+STEP_BY_STEP, AT_ONCE = "step by step", "at once"
+DETECTING, NOT_DETECTING = "on", "off"
 THROUGH_PIPE, IN_PROCESS = "pipe", "in one process"
 
 
