@@ -4,18 +4,20 @@ The scripts beside this file each have one cause planted, or none; the tables (*
 it. Each script is profiled and diagnosed as a user would do it; then it is compared with its fixed form in interleaved runs,
 which gives the gain that the diagnosis projected. Profiles are kept in --runs; `--again` judges those with the present rules.
 
-The scripts in held_out/, blind/ and fresh/ (`--set`) were written after the rules, by people who had not seen them, and are
-scored apart. Those in blind/ and fresh/ are whole projects, a folder each; they are copied away before they run, because they
+The scripts in held_out/, blind/, fresh/ and third/ (`--set`) were written after the rules, by people who had not seen them, and
+are scored apart. Those in the last three are whole projects, a folder each; they are copied away before they run, because they
 write files.
 """
 
 import argparse
 import json
+import re
 import shutil
 import tempfile
 import time
 import tomllib
 from collections import Counter
+from contextlib import chdir
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -36,7 +38,7 @@ from hotlap.record.run import load
 from hotlap.target.target import Script, Variant
 
 HERE = Path(__file__).parent
-SETS = {"planted": HERE, "held_out": HERE / "held_out", "blind": HERE / "blind", "fresh": HERE / "fresh"}
+SETS = {"planted": HERE, **{name: HERE / name for name in ("held_out", "blind", "fresh", "third")}}
 RESULTS = HERE.parent / "results"
 ALARM = 1.05  # a projected gain above this on a healthy script is a false positive
 NEAR = 0.15  # a projection this close to the measured gain is right, whatever its interval
@@ -90,8 +92,10 @@ def profile(case: Case, runs: Path, again: bool) -> tuple[list[Finding], float]:
             shutil.rmtree(folder)
         options = ProfileOptions(seconds=8.0, period=0.01, pause=0.0)
         with tempfile.TemporaryDirectory() as place:
-            script = Script(str(case.script(Path(place))), False, tuple(case.arguments))
-            profile_script(Variant(case.name, script), options, folder, quiet=True)
+            path = case.script(Path(place))
+            script = Script(str(path), False, tuple(case.arguments))
+            with chdir(place if path.parent == case.folder else path.parent):  # its logs and checkpoints go with it
+                profile_script(Variant(case.name, script), options, folder.absolute(), quiet=True)
     run, began = load(folder), time.perf_counter()
     if run.header.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -106,9 +110,10 @@ def measure(case: Case, budget: float) -> tuple[float, float, float] | None:
     if not case.edits and not case.fix_arguments:
         return None
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        planted, fixed = at_home(case.script(Path(first))), at_home(case.fixed(Path(second)))
         variants = [
-            Variant("planted", Script(str(case.script(Path(first))), arguments=tuple(case.arguments))),
-            Variant("fixed", Script(str(case.fixed(Path(second))), arguments=tuple(case.fix_arguments or case.arguments))),
+            Variant("planted", Script(str(planted), arguments=tuple(case.arguments))),
+            Variant("fixed", Script(str(fixed), arguments=tuple(case.fix_arguments or case.arguments))),
         ]
         plan = Plan(budget, 0.04, control=False, schedule=Schedule(blocks=4, round=budget / 3), clear=0.05)
         run = compare.run_interleaved(Verb.COMPARE, variants, plan, Path(first) / "comparison")
@@ -119,6 +124,16 @@ def measure(case: Case, budget: float) -> tuple[float, float, float] | None:
         console.print(f"{case.name}: {report.identity.error}")
         return None
     return report.ratio, *report.ci95
+
+
+def at_home(script: Path) -> Path:
+    """A project's script, told to run in its own folder: both variants of a comparison share one working directory."""
+    if script.name == "train.py":
+        text = script.read_text()
+        future = re.search(r"^from __future__ .*\n", text, re.MULTILINE)
+        place = future.end() if future else 0
+        script.write_text(f"{text[:place]}import os; os.chdir({str(script.parent)!r})\n{text[place:]}")
+    return script
 
 
 def judge(case: Case, findings: list[Finding], gain: tuple[float, float, float] | None) -> dict[str, Any]:

@@ -1,0 +1,4 @@
+from .env import LidarNavEnv
+from .callbacks import EpisodeStats, PreemptionGuard
+
+__all__ = ["LidarNavEnv", "EpisodeStats", "PreemptionGuard"]

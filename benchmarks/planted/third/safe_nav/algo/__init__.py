@@ -1,0 +1,3 @@
+from .sac_lagrangian import SACLagrangian
+
+__all__ = ["SACLagrangian"]

@@ -1,0 +1,1 @@
+from .snake import SnakeGame
