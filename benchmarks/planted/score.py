@@ -116,7 +116,7 @@ def measure(case: Case, budget: float) -> tuple[float, float, float] | None:
             Variant("fixed", Script(str(fixed), arguments=tuple(case.fix_arguments or case.arguments))),
         ]
         plan = Plan(budget, 0.04, control=False, schedule=Schedule(blocks=4, round=budget / 3), clear=0.05)
-        run = compare.run_interleaved(Verb.COMPARE, variants, plan, Path(first) / "comparison")
+        run = compare.run_interleaved(Verb.COMPARE, variants, plan, Path(first) / "comparison", in_time=True)
         if run.header.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         report = compare.report_of(run)
