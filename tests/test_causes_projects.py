@@ -86,13 +86,14 @@ def test_tables_that_a_library_looks_something_up_in_are_its_own_affair(tmp_path
         ("agent = SAC()", 4.0, 4),
         ("agent = DQN()", 4.0, 4),
         ("agent = DQN()", 0.5, 4),
+        ("agent = DQN()", 0.125, None),  # fewer than usual, though eight times as many environments would step at once
     ],
 )
 def test_how_many_updates_are_too_many(code, per_step, times, tmp_path):
-    """Eight environments step at once."""
+    """Eight environments step at once, or more where updates are few."""
     scenario, updates = SCENARIOS["utd"], 64 * per_step
     counts = scenario["counts"] | {"updates": updates, "rows@update/loss": updates * 256, "forwards@update/loss": updates}
-    counts |= {"env_steps": 64, "choices": 8}
+    counts |= {"env_steps": 64, "choices": min(8, updates / 4)}
     run = make_run(tmp_path / "r", **scenario | {"counts": counts, "sources": {"train.py": code}})
     found = next((finding for finding in causes.diagnose(run).findings if finding.cause == "utd-high"), None)
     assert (found.parameters["times"] if found else None) == times
@@ -170,3 +171,88 @@ def test_targets_predicted_row_by_row(tmp_path):
     text = "def replay(batch):\n    for state, action in minibatch:\n        target = predict(state)\n"
     stacks = [("advantage", [("replay", "train.py", 3), ("forward", "torch/nn/modules/linear.py", 1)], 2.0)]
     assert diagnosed(tmp_path, stacks, text, PPO | {"advantage": 0.5})[0].cause == "loss-python-loop"
+
+
+# -- what the third blind set showed --
+
+
+def test_returns_of_one_environment_after_another_are_no_rows_of_a_minibatch(tmp_path):
+    text = """\
+def gae(rewards, values):
+    for t in reversed(range(len(rewards))):
+        running = rewards[t] + values[t] * running
+
+def batch_gae(rewards, values):
+    return [gae(rewards[:, n], values[n]) for n in range(rewards.shape[1])]
+"""
+    stack = [("batch_gae", "train.py", 6), ("gae", "train.py", 3)]
+    findings = diagnosed(tmp_path, [("advantage", stack, 2.0)], text, PPO | {"advantage": 0.5})
+    assert [finding.cause for finding in findings][:1] == ["gae-loop"]
+    assert "loss-python-loop" not in [finding.cause for finding in findings]
+
+
+def test_settings_named_params_are_no_parameters(tmp_path):
+    text = 'for _ in range(params["updates_per_chunk"]):\n    loss = update(batch)\n'
+    findings = diagnosed(tmp_path, [("update/loss", [("<module>", "train.py", 2)], 2.0)], text, PPO | {"update/loss": 0.5})
+    assert "per-param-loops" not in [finding.cause for finding in findings]
+
+
+def rising(*stages):
+    return lambda i: dict.fromkeys(stages, 1 + i / 4)
+
+
+@pytest.mark.parametrize(("slower", "found"), [(["update/backward"], True), (["update/backward", "update/loss"], False)])
+def test_gradients_that_get_slower_alone_have_a_longer_graph(slower, found, tmp_path):
+    """If the loss gets slower as well, there is more to compute."""
+    run = make_run(tmp_path / "r", PPO, PPO_COUNTS, windows=16, scale=rising(*slower))
+    assert ("graph-retention" in [finding.cause for finding in causes.diagnose(run).findings]) == found
+
+
+BUS = """\
+class Bus:
+    def subscribe(self, handler):
+        self.handlers.append(handler)
+
+    def publish(self, event):
+        for handler in self.handlers:
+            handler(event)
+
+class Yard:
+    def reset(self):
+        self.bus.subscribe(self.moved)
+
+    def step(self, action):
+        self.bus.publish(action)
+"""
+
+
+@pytest.mark.parametrize(("taken_off", "cause"), [("", "env-state-leak"), ("        self.handlers.clear()\n", "harder-states")])
+def test_handlers_that_an_environment_adds_and_nobody_takes_off(taken_off, cause, tmp_path):
+    text = BUS.replace("    def publish", f"    def close(self):\n        pass\n{taken_off}\n    def publish")
+    line = next(i for i, code in enumerate(text.splitlines(), 1) if "handler(event)" in code)
+    stack = [("main", "main.py", 1), ("step", "train.py", line + 7), ("publish", "train.py", line)]
+    findings = diagnosed(tmp_path, [("collect/env_step", stack, 2.0)], text, PPO, windows=16, scale=rising("collect/env_step"))
+    assert cause in [finding.cause for finding in findings]
+    assert ("env-state-leak" in [finding.cause for finding in findings]) == (cause == "env-state-leak")
+
+
+@pytest.mark.parametrize(("received", "found"), [(40e6, True), (4e5, False)])
+def test_what_comes_back_from_a_pool_that_plays_whole_episodes(received, found, tmp_path):
+    counts = {"updates": 16, "forwards@update/loss": 16, "rows@update/loss": 16 * 128, "ipc_received_bytes": received}
+    run = make_run(tmp_path / "r", {"collect/wait": 0.8, "update/loss": 0.1, "update/backward": 0.1}, counts, environments=())
+    assert ("ipc-payload" in [finding.cause for finding in causes.diagnose(run).findings]) == found
+
+
+def test_a_logger_that_dumps_saves_no_checkpoint(tmp_path):
+    text = "def _on_step(self):\n    self.logger.dump(self.num_timesteps)\n"
+    stack = [("_on_step", "train.py", 2), ("dump", "stable_baselines3/common/logger.py", 5)]
+    findings = diagnosed(tmp_path, [("log", stack, 2.0)], text, PPO | {"log": 0.4})
+    assert next(finding.cause for finding in findings) == "logger-per-step"
+    assert "ckpt-replay" not in [finding.cause for finding in findings]
+
+
+def test_messages_to_workers_are_no_rules_of_a_game(tmp_path):
+    text = "class Plates:\n    def step(self, actions):\n        return [c.recv() for c in self.conns]\n"
+    stack = [("main", "main.py", 1), ("step", "train.py", 3), ("recv", "multiprocessing/connection.py", 7)]
+    findings = diagnosed(tmp_path, [("collect/env_step", stack, 2.0)], text, PPO | {"collect/env_step": 0.5})
+    assert "env-python-loop" not in [finding.cause for finding in findings]

@@ -1,14 +1,15 @@
 """Waiting: for the workers of a pool, whose steps count; and between windows, where nothing may be hidden."""
 
+from io import BytesIO
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from hotlap.core.counts import ENV_STEPS, UPDATES
+from hotlap.core.counts import ENV_STEPS, IPC_RECEIVED, UPDATES
 from hotlap.core.paths import STEP, WAIT
 from hotlap.core.sample import Sample
 from hotlap.probe.events import EVENTS, Events
-from hotlap.probe.hooks.processes import _patch_futures
+from hotlap.probe.hooks.processes import _patch_connections, _patch_futures, _patch_pool
 from hotlap.probe.kinds import STEPPED
 from hotlap.probe.options import ProbeOptions
 from hotlap.probe.recorder import Recorder
@@ -53,6 +54,63 @@ def test_results_of_a_pool_are_waited_for(way):
     events.stepped(STEPPED, begin, 1, 1)  # something must follow for the last wait to count
     events.stop()
     assert sum(sample.exclusive[WAIT] for sample in samples) == 30
+
+
+@pytest.mark.parametrize("way", ["get", "next"])
+def test_results_of_a_multiprocessing_pool_are_waited_for(way):
+    clock, samples = [1], []
+
+    class ApplyResult:
+        def get(self, timeout=None):
+            clock[0] += 10
+            return 7
+
+    class IMapIterator:
+        left = 3
+
+        def __iter__(self):
+            return self
+
+        def next(self, timeout=None):
+            if not self.left:
+                raise StopIteration
+            self.left -= 1
+            clock[0] += 10
+            return 7
+
+        __next__ = next
+
+    events, module = Events(now=lambda: clock[0]), ModuleType("multiprocessing.pool")
+    module.ApplyResult, module.IMapIterator = ApplyResult, IMapIterator
+    _patch_pool(module, events)
+    events.start(samples.append)
+    results = [ApplyResult().get() for _ in range(3)] if way == "get" else list(IMapIterator())
+    assert results == [7] * 3
+    begin = events.environment(STEP)
+    events.stepped(STEPPED, begin, 1, 1)
+    events.stop()
+    assert sum(sample.exclusive[WAIT] for sample in samples) == 30
+
+
+def test_bytes_that_come_back_are_counted():
+    class Connection:
+        def _recv_bytes(self, maxsize=None):
+            content = BytesIO()
+            content.write(bytes(5))
+            return content
+
+        def _send_bytes(self, buffer):
+            pass
+
+    events, module, samples = Events(now=iter(range(10**6)).__next__), ModuleType("multiprocessing.connection"), []
+    module.Connection, module.wait = Connection, lambda object_list, timeout=None: object_list
+    _patch_connections(module, events)
+    events.start(samples.append)
+    assert [Connection()._recv_bytes().tell() for _ in range(2)] == [5, 5]
+    begin = events.environment(STEP)
+    events.stepped(STEPPED, begin, 1, 1)
+    events.stop()
+    assert sum(sample.counts[IPC_RECEIVED] for sample in samples) == 10
 
 
 def recorded(start, wall, steps=0):

@@ -199,7 +199,7 @@ def list_to_tensor(e: Evidence) -> Suspicion | None:
     if share < 0.05:
         return None
     evidence = f"Making tensors from lists took {units.share(share)} of the time."
-    saved = e.seen(share, 0.5, 0.95, 0.78)
+    saved = e.seen(share, 0.6, 0.97, 0.86)
     return Suspicion(e.stage_of(making), (evidence,), saved, e.where(making), covers=making)
 
 

@@ -127,7 +127,7 @@ def checkpoint(e: Evidence) -> Suspicion | None:
     def saving(stack: StackSample) -> bool:
         packing = set() if stack.stage.startswith(stages.COLLECT) else {"dump", "dumps"}  # messages to workers are packed too
         saves = any(frame.name in _SAVES | packing and not frame.user for frame in stack.frames)
-        return stack.stage == stages.CHECKPOINT or (saves and stack.stage not in ENVIRONMENT)
+        return stack.stage == stages.CHECKPOINT or (saves and stack.stage not in (*ENVIRONMENT, stages.LOG))
 
     share = max(e.exclusive_share(stages.CHECKPOINT), e.time_in(saving))
     if share < 0.04:

@@ -23,7 +23,7 @@ from hotlap.record.stacks import Frame
 
 LEAST = 0.05  # share of the time below which a loop is not worth a word
 _TREE = re.compile(r"tree|prior|propagat|retriev|segment|sum_?tree", re.IGNORECASE)
-_PARAMETERS = re.compile(r"\.parameters\(\)|\.named_parameters\(\)|state_dict\(\)|param_groups|\bparams\b")
+_PARAMETERS = re.compile(r"\.parameters\(\)|\.named_parameters\(\)|state_dict\(\)|param_groups|\bparams\b(?![\[.])")
 _ROWS = re.compile(r"\.size\(0\)|\.shape\[0\]|\blen\(|batch|sample|transition|memory|replay|experience", re.IGNORECASE)
 
 
@@ -228,7 +228,10 @@ def _row_loop(e: Evidence, stack: StackSample) -> WorkLoop | None:
         return None
     if any(frame.file.endswith("modules/rnn.py") for frame in stack.frames):
         return None
-    for loop in e.work_loops(stack):
+    loops = list(e.work_loops(stack))
+    if any(is_backwards(loop.node) for loop in loops):  # returns, computed for one environment after another
+        return None
+    for loop in loops:
         if _is_for(loop.node) and not is_backwards(loop.node) and not is_over_parameters(loop.node):
             return loop if _is_over_rows(loop.node) and not _carries(loop.node) else None
     return None

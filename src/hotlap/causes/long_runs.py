@@ -11,7 +11,7 @@ from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context
 from hotlap.core import stages, units
 from hotlap.core.counts import ENV_STEPS, SPILLED_BYTES, UPDATES
-from hotlap.core.paths import BACKWARD, LOSS, RESET, STEP, STEP_METHODS, WAIT
+from hotlap.core.paths import BACKWARD, ENVIRONMENT, LOSS, RESET, STEP, STEP_METHODS, WAIT
 from hotlap.core.sample import Sample
 from hotlap.interventions import rewrite
 from hotlap.interventions.code import Code
@@ -47,27 +47,49 @@ def _never_cleared(e: Evidence) -> str | None:
     """file:line of an attribute that an environment's methods append to and its reset does not clear."""
     steps = {*STEP_METHODS, *e.run.header.observed.step_names}
     places = (f"{name}:{line}" for name, code in e.codes.items() for line in _kept_lines(code, steps))
-    return next(places, None)
+    inside = {frame.file for stack in e.stack_samples if stack.stage in ENVIRONMENT for frame in stack.below_step()}
+    helpers = (f"{name}:{line}" for name, code in e.codes.items() if name in inside for line in _kept_by_helpers(code, steps))
+    return next(places, None) or next(helpers, None)
 
 
 def _kept_lines(code: Code, steps: set[str]) -> Iterator[int]:
-    for node in code.walk(ast.ClassDef):
-        assert isinstance(node, ast.ClassDef)
-        methods = {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
+    for node, methods in _classes(code):
         begins = next((methods[name] for name in ("reset", *sorted(methods)) if name in methods and _BEGINS.match(name)), None)
         if begins is None or not steps & methods.keys():
             continue
-        class_text, reset = ast.unparse(node), ast.unparse(begins)
-        in_reset = set(ast.walk(begins))
-        for method in methods.values():
-            for part in ast.walk(method):
-                owner = _grows(part)
-                if owner is None or not owner.startswith("self.") or method.name == "__init__":
-                    continue
-                bounded = any(text in class_text for text in (f"{owner}.pop", f"del {owner}", f"{owner} = {owner}["))
-                cleared = any(f"{owner}{how}" in reset for how in (" = ", ".clear(", ": ")) and part not in in_reset
-                if not cleared and not bounded:
-                    yield part.lineno  # type: ignore[attr-defined]
+        reset, in_reset = ast.unparse(begins), set(ast.walk(begins))
+        for owner, part in _growing(node, methods):
+            if not any(f"{owner}{how}" in reset for how in (" = ", ".clear(", ": ")) or part in in_reset:
+                yield part.lineno
+
+
+def _kept_by_helpers(code: Code, steps: set[str]) -> Iterator[int]:
+    """In classes that environments use: handlers that are added and never taken off, histories that nobody cuts."""
+    for node, methods in _classes(code):
+        text = ast.unparse(node)
+        if not steps & methods.keys():
+            for owner, part in _growing(node, methods):
+                if not any(f"{owner}{how}" in text for how in (".clear(", ".remove(", ".discard(")) and "maxlen" not in text:
+                    yield part.lineno
+
+
+def _classes(code: Code) -> Iterator[tuple[ast.ClassDef, dict[str, ast.FunctionDef]]]:
+    for node in code.walk(ast.ClassDef):
+        assert isinstance(node, ast.ClassDef)
+        yield node, {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
+
+
+def _growing(node: ast.ClassDef, methods: dict[str, ast.FunctionDef]) -> Iterator[tuple[str, ast.expr | ast.stmt]]:
+    """Attributes that methods make longer, and the code that does; not those that are cut somewhere in the class."""
+    text = ast.unparse(node)
+    for method in methods.values():
+        for part in ast.walk(method):
+            owner = _grows(part)
+            if owner is None or not owner.startswith("self.") or method.name == "__init__":
+                continue
+            if not any(cut in text for cut in (f"{owner}.pop", f"del {owner}", f"{owner} = {owner}[")):
+                assert isinstance(part, ast.expr | ast.stmt)
+                yield owner, part
 
 
 def _grows(node: ast.AST) -> str | None:
@@ -101,17 +123,21 @@ ENV_LEAK = Cause(
 
 
 def graph_retention(e: Evidence) -> Suspicion | None:
-    """Memory grows, updates get slower, or a loss is stored with its graph."""
+    """Memory grows, updates get slower, or a loss is stored with its graph; or gradients get slower, and the loss does not."""
     grown = e.growth((BACKWARD, LOSS), UPDATES)
     where = _kept_graph(e)
     leaking = e.memory_growth > LEAK
-    if not (where and (leaking or grown > GROWN)) and not (leaking and grown > 1.5):
+    # A chain of graphs that gets longer costs gradients only: what is computed forwards stays as it was.
+    chained = e.growth((BACKWARD,), UPDATES) > 1.5 and e.growth((LOSS,), UPDATES) < GROWN
+    if not (where and (leaking or grown > GROWN)) and not (leaking and grown > 1.5) and not chained:
         return None
     share, collecting = e.inclusive_share(stages.UPDATE), e.counters.gc_share
-    evidence = [
-        f"Memory grows by {units.size(max(e.memory_growth, 0.0))} per second; "
-        f"an update takes {grown:.1f} times as long as at first."
-    ]
+    if chained:
+        times = e.growth((BACKWARD,), UPDATES)
+        evidence = [f"Gradients take {times:.1f} times as long as at first, while computing the loss takes as long as ever."]
+    else:
+        memory = f"Memory grows by {units.size(max(e.memory_growth, 0.0))} per second"
+        evidence = [f"{memory}; an update takes {grown:.1f} times as long as at first."]
     if where:
         evidence.append("A tensor is stored with its graph.")
     part = share * (1 - 1 / grown)

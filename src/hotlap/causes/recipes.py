@@ -22,6 +22,7 @@ from hotlap.record.what_if import Change
 GOOD_BATCH = 256  # rows from which calling an operation of a small network costs little beside computing it
 MOST_TIMES = 16
 USUAL_UPDATES = 1.5  # per environment step, where one is the rule
+FEW_UPDATES = 0.2  # per environment step: fewer than a DQN makes as a rule, however many environments one choice is for
 MOST_LOOPS = 3  # that may hold the updates, and are tried
 WIDER = 12  # times the inputs: from here a layer is called far wider than its task needs
 WIDE = 512  # units from which a layer is called wide
@@ -98,7 +99,7 @@ def utd(e: Evidence) -> Suspicion | None:
     if e.is_on_policy or not e.choices or share < 0.5:
         return None
     per_call, per_step = e.updates / e.choices, e.updates / e.env_steps if e.env_steps else 0.0
-    if per_call < 3 or (e.is_off_policy_actor_critic and per_step <= USUAL_UPDATES):
+    if per_call < 3 or 0 < per_step < FEW_UPDATES or (e.is_off_policy_actor_critic and per_step <= USUAL_UPDATES):
         return None
     times = 8.0 if per_call >= 8 else 4.0 if per_call >= 4 else 2.0
     if per_step > USUAL_UPDATES:  # to one per environment step

@@ -5,7 +5,7 @@ from hotlap.causes.evidence import Evidence
 from hotlap.causes.remedy import Context, config, switch
 from hotlap.causes.stacks import StackSample
 from hotlap.core import stages, units
-from hotlap.core.counts import ENV_STEPS, IPC_BYTES, STEP_MEDIAN
+from hotlap.core.counts import ENV_STEPS, IPC_BYTES, IPC_RECEIVED, STEP_MEDIAN
 from hotlap.core.paths import RESET, STEP, WAIT
 from hotlap.interventions import rewrite
 from hotlap.interventions.intervention import Intervention
@@ -18,6 +18,7 @@ SMALL = 5e-5  # of these in the main process, if the answer is small
 WAKING = 1e-4  # seconds of it until the other process runs: the what-if curve is measured between threads
 CHEAP = 2e-3  # seconds: a step below this may be cheaper to make than to ask for
 HEAVY = 2e-3  # seconds per step from which an environment counts as heavy
+PER_BYTE = 3e-9  # seconds to pickle, send, receive and unpickle one, about
 LARGE = 16_384  # bytes per step above which the payload matters
 
 
@@ -58,8 +59,10 @@ def in_one_process(c: Context, f: Finding) -> list[Intervention]:
 
 
 def payload(e: Evidence) -> Suspicion | None:
-    """Messages of 16 KB per step or more, while workers are idle."""
-    if not e.workers or _bytes(e) < LARGE:
+    """Messages of 16 KB per step or more, while workers are idle; or a pool's results, as large as the time that is waited."""
+    if not e.workers or not e.env_steps:
+        return _results_of_a_pool(e)
+    if _bytes(e) < LARGE:
         return None
 
     def unpacking(stack: StackSample) -> bool:
@@ -78,6 +81,19 @@ def payload(e: Evidence) -> Suspicion | None:
         f"of the workers' time, and the main process waits or steps for {units.share(share)} of its own."
     )
     return Suspicion(WAIT, (evidence,), saved, e.where(unpacking), covers=unpacking)
+
+
+def _results_of_a_pool(e: Evidence) -> Suspicion | None:
+    """Workers that play whole episodes: what their steps take is not known, what comes back is."""
+    share, received = e.exclusive_share(WAIT), e.count(IPC_RECEIVED)
+    part = received * PER_BYTE / max(share * e.wall, 1e-9)
+    if share < 0.15 or part < 0.25:
+        return None
+    evidence = (
+        f"{units.size(received / e.wall)} per second come back from worker processes, and the main process waits for "
+        f"{units.share(share)} of its time."
+    )
+    return Suspicion(WAIT, (evidence,), Saved(share * min(0.85, part), 0.3 * share * min(1.0, part), share))
 
 
 def less_payload(c: Context, f: Finding) -> list[Intervention]:

@@ -17,6 +17,7 @@ SLEPT = "slept_seconds"  # in `time.sleep`, by the stage that was open
 # Of the whole window.
 STEP_MEDIAN, STEP_P99 = "step_median", "step_p99"  # seconds that one call of `step` takes
 IPC_MESSAGES, IPC_BYTES = "ipc_messages", "ipc_bytes"  # sent to other processes
+IPC_RECEIVED = "ipc_received_bytes"
 GATHERED_STEPS = "gathered_steps"  # of the env steps, those that other processes made, and counted too
 DELAYS = "delays"  # injected by `hotlap sweep --delay`
 THREADS, CV2_THREADS = "threads", "cv2_threads"  # of a worker process

@@ -8,7 +8,7 @@ from threading import current_thread, get_ident, main_thread
 from types import ModuleType
 from typing import Any
 
-from hotlap.core.counts import IPC_BYTES, IPC_MESSAGES, SLEPT
+from hotlap.core.counts import IPC_BYTES, IPC_MESSAGES, IPC_RECEIVED, SLEPT
 from hotlap.probe.events import Events
 from hotlap.probe.hooks.patching import Patch, as_wait, wrap
 from hotlap.probe.stopping import StopProfiling, Waiting
@@ -32,7 +32,18 @@ def _patch_connections(module: ModuleType, events: Events) -> None:
 
         return call
 
-    wrap(module.Connection, "_recv_bytes", as_wait(events))
+    def around_receive(original: Callable[..., Any]) -> Callable[..., Any]:
+        waiting = as_wait(events)(original)
+
+        def call(connection: Any, maxsize: int | None = None) -> Any:
+            received = waiting(connection, maxsize)
+            if events.active and received is not None:
+                events.counted[IPC_RECEIVED] += received.tell()
+            return received
+
+        return call
+
+    wrap(module.Connection, "_recv_bytes", around_receive)
     wrap(module.Connection, "_send_bytes", around_send)
     wrap(module, "wait", around_wait)
 
@@ -138,10 +149,18 @@ def _patch_futures(module: ModuleType, events: Events) -> None:
     wrap(module.Future, "result", as_wait(events))
 
 
+def _patch_pool(module: ModuleType, events: Events) -> None:
+    """`Pool.map` and `apply` wait for all that they asked for, `imap` for the next of it."""
+    wrap(module.ApplyResult, "get", as_wait(events))
+    wrap(module.IMapIterator, "next", as_wait(events))
+    module.IMapIterator.__next__ = module.IMapIterator.next
+
+
 PATCHES: dict[str, Patch] = {
     "concurrent.futures": _patch_futures,  # where scripts import it from; it may have been imported before
     "concurrent.futures._base": _patch_futures,
     "multiprocessing.connection": _patch_connections,
+    "multiprocessing.pool": _patch_pool,
     "multiprocessing.synchronize": _patch_synchronize,
     "queue": _patch_queue,
     "ray": _patch_ray,
