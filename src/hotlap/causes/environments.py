@@ -203,7 +203,7 @@ def wrapper_tax(e: Evidence) -> Suspicion | None:
         return None
     evidence = f"Wrappers took {units.share(share)} of the time; the environment inside them {units.share(inside)}."
     chains = [f"{' > '.join(chain.chain)} ({chain.environments} in all)" for chain in e.description.environments[:1]]
-    return Suspicion(STEP, (evidence, *chains), e.seen(share, 0.7, 1.0), e.where(in_wrapper), covers=in_wrapper)
+    return Suspicion(STEP, (evidence, *chains), e.seen(share, 0.75, 1.0, 0.85), e.where(in_wrapper), covers=in_wrapper)
 
 
 def _innermost_part(stack: StackSample) -> Frame | None:

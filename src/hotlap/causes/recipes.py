@@ -109,7 +109,7 @@ def utd(e: Evidence) -> Suspicion | None:
         f"{per_call:.3g} updates after each choice of actions, {per_step:.2g} per environment step; they take "
         f"{units.share(share)} of the time. Each transition is used {per_step * e.minibatch:.0f} times."
     )
-    saved = Saved(share * part, share * 0.9 * part, share * min(part * 1.04, 1.0))
+    saved = Saved(share * part, 0.0, 1.0).narrowed()
     return Suspicion(stages.UPDATE, (evidence,), saved, parameters={"per_call": per_call, "times": times})
 
 

@@ -21,7 +21,7 @@ from hotlap.record.observed import OptimizerInfo
 from hotlap.record.stacks import Frame
 from hotlap.record.what_if import AT_ONCE, FOREACH, FUSED, Change
 
-REST_OF_A_LOOP = Factor(0.35, 0.15, 0.7)  # over time: layers of which each step calls one, if one call took all steps
+REST_OF_A_LOOP = Factor(0.2, 0.05, 0.45)  # over time: layers of which each step calls one, if one call took all steps
 
 
 def anomaly(e: Evidence) -> Suspicion | None:
@@ -201,7 +201,7 @@ def _at_once(e: Evidence, share: float, plain: float) -> Saved:
     steps = Saved(0.5 * plain, 0.2 * plain, 0.7 * plain)
     if step is not None:
         steps = _without(Saved(0.7 * plain, 0.5 * plain, plain), step)
-    return Saved(loops.value + steps.value, loops.low + steps.low, loops.high + steps.high)
+    return Saved(loops.value + steps.value, loops.low + steps.low, loops.high + steps.high).narrowed()
 
 
 def _without(share: Saved, factor: Factor) -> Saved:

@@ -173,7 +173,7 @@ def cheap_env(e: Evidence) -> Suspicion | None:
         return None
     part = 1 - serial / spent
     crowd = 0.4 * (1 - share) if e.workers.count > e.cores else 0.1  # workers take cores and caches from all the rest
-    saved = Saved(share * part + 0.4 * crowd, share * max(0.0, part - 0.25), share * min(1.0, part + 0.1) + crowd)
+    saved = Saved(share * part + 0.4 * crowd, share * max(0.0, part - 0.25), share * min(1.0, part + 0.1) + crowd).narrowed()
     if share * part < 0.04:
         return None
     evidence = (
