@@ -8,8 +8,8 @@ import pytest
 from hotlap.core.errors import TargetFailed
 from hotlap.experiment import learning
 from hotlap.record.curve import Curve
-from hotlap.record.investigation import LearningCheck, LearningVerdict
-from hotlap.report.learning import learning_lines
+from hotlap.record.investigation import LearningCheck, LearningVerdict, ReturnCheck, TimeRatio
+from hotlap.report.learning import learning_lines, learning_table
 from hotlap.target import words as targets
 from hotlap.target.target import Script, Variant
 
@@ -135,3 +135,10 @@ def test_a_system_is_held_to_its_losses_and_its_returns(tmp_path):
     curve = learning.run_curve(fast, tmp_path, "fast", 1, steps=20_000)
     assert curve.steps[-1] >= 20_000 > curve.steps[-1] - 8 * 64 and list(curve.seconds) == sorted(curve.seconds)
     assert len(curve.returns) > 100 and max(curve.returns) > min(curve.returns)
+
+
+@pytest.mark.parametrize(("seeds", "shown"), [(3, "1.10x (95% 0.90-1.30)"), (1, "1.10x (one seed: no interval)")])
+def test_one_seed_has_no_interval(seeds, shown):
+    ratio, times = TimeRatio(1.1, (0.9, 1.3), seeds), ((2.2,) * seeds, (2.0,) * seeds)
+    returns = ReturnCheck(LearningVerdict.UNCLEAR, seeds, 100.0, level=1.0, time_to_level=times, time_ratio=ratio)
+    assert any(shown in cell for row in learning_table(LearningCheck(returns=returns)).rows for cell in row)

@@ -67,7 +67,9 @@ def _return_rows(returns: ReturnCheck) -> list[Cells]:
         shown = [_times(times, returns.seeds) for times in returns.time_to_level]
         text = "; ".join(f"{name} {times}" for name, times in zip(("original", "changed"), shown, strict=False))
         if ratio := returns.time_ratio:
-            text += f"; {ratio.ratio:.2f}x (95% {ratio.ci95[0]:.2f}-{ratio.ci95[1]:.2f}) as soon"
+            low, high = ratio.ci95
+            interval = f"(95% {low:.2f}-{high:.2f})" if ratio.seeds > 1 else "(one seed: no interval)"
+            text += f"; {ratio.ratio:.2f}x {interval} as soon"
         rows.append((f"to {returns.level:.3g}", text))
     return rows
 
