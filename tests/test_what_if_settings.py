@@ -69,7 +69,7 @@ def test_a_layer_inside_a_module_is_only_a_part_of_the_loop():
     net = nn.Sequential(nn.Linear(4, 3), nn.LSTM(3, 8))
     watch = learning((net, [torch.zeros(5, 4)], 20))
     measured = sequences.sequence_curve(torch, watch.passes[LEARNING], watch.updates, stopwatch())
-    assert measured.part == sequences.HALF and measured.what == f"LSTM, {sequences.STEPS} steps"
+    assert measured.part == sequences.LAYERS_PART and measured.what == f"LSTM, {sequences.STEPS} steps"
     without = learning((nn.Linear(4, 3), [torch.zeros(5, 4)], 20))
     assert sequences.sequence_curve(torch, without.passes[LEARNING], 2.0, stopwatch()) is None
 

@@ -31,7 +31,7 @@ _OFF_POLICY = re.compile(
 # What goes away with a share of the time, as parts of what is left: expected, and at most. On scripts with a planted cause,
 # fixes gained 1.3 times what the share alone says, in the median.
 REST, MOST_REST = 0.15, 0.26
-KNOWN = 0.75  # of a share that a fix saves at least: then planted gains say how far the projection may be off
+SURE = 0.75  # of a share that a fix saves at least: then planted gains say how far a projection may be off
 SAMPLER_PERIOD = 0.025  # seconds, where the record does not say
 
 _ACTOR_CRITIC = re.compile(r"\b(SAC|TD3|DDPG|REDQ|TQC)\b|log_alpha|target_entropy|policy_delay", re.IGNORECASE)
@@ -81,8 +81,9 @@ class Evidence:
     def saved(self, share: float, low: float = 0.8, high: float = 1.0, value: float | None = None) -> Saved:
         """So much of a share: from `low` to `high` of it, and `value` (the middle, if not given)."""
         middle = (low + high) / 2 if value is None else value
-        saved = Saved(_with_the_rest(share * middle, REST / 2), share * low, _with_the_rest(share * high, MOST_REST))
-        return saved.narrowed() if low >= KNOWN else saved
+        return _calibrated(
+            Saved(_with_the_rest(share * middle, REST / 2), share * low, _with_the_rest(share * high, MOST_REST)), low
+        )
 
     def changed(self, factor: Factor, *paths: str) -> list[Part]:
         """These stages, without what is inside them, if their time changed by a factor."""
@@ -279,8 +280,7 @@ class Evidence:
         error = 2 * math.sqrt(max(share * (1 - share), 0.01) / number)
         middle = (low + high) / 2 if value is None else value
         least, most = max(0.0, share - error) * low, min(1.0, share + error) * high
-        saved = Saved(_with_the_rest(share * middle, REST), least, _with_the_rest(most, MOST_REST))
-        return saved.narrowed() if low >= KNOWN else saved
+        return _calibrated(Saved(_with_the_rest(share * middle, REST), least, _with_the_rest(most, MOST_REST)), low)
 
     def where(self, test: Test, frame_of: Callable[[StackSample], Frame | None] = lambda stack: stack.user_frame) -> str | None:
         """The line of user code that most of that time was spent in."""
@@ -333,6 +333,11 @@ class Evidence:
     def runs_training(self, frame: Frame) -> bool:
         """Whether a line itself steps or learns, or calls what does: `model.learn(...)`."""
         return self._loops.runs_training(frame)
+
+
+def _calibrated(saved: Saved, low: float) -> Saved:
+    """With an interval as planted gains ask for, if the fix is known to save most of the share: `low` of it at least."""
+    return saved.narrowed() if low >= SURE else saved
 
 
 def _with_the_rest(share: float, part: float) -> float:

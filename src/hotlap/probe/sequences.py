@@ -13,7 +13,7 @@ from hotlap.record.what_if import AT_ONCE, STEP_BY_STEP, Change, CostCurve
 
 STEPS = 16  # of a sequence of unknown length
 MOST_STEPS = 64
-HALF = 0.5  # of the loop, about, is the layer's, where nothing is known of the rest
+LAYERS_PART = 0.5  # of the loop over time, about, where what else it does was not measured
 Layer = Callable[[], Any]  # computes, and returns a tensor
 
 
@@ -39,7 +39,7 @@ def sequence_curve(torch: Any, passes: Sequence[Pass], updates: float, stopwatch
         at_once.append(partial(copy, *together))
     forms = [Form(STEP_BY_STEP, 0.0, lambda: _learn(stepped)), Form(AT_ONCE, 0.0, lambda: _learn(at_once))]
     costs = stopwatch.costs(forms, 3, waits=inputs.is_cuda)
-    return CostCurve(Change.SEQUENCE, f"{type(layer).__name__}, {steps} steps", costs, part=1.0 if is_itself else HALF)
+    return CostCurve(Change.SEQUENCE, f"{type(layer).__name__}, {steps} steps", costs, part=1.0 if is_itself else LAYERS_PART)
 
 
 def _learn(layers: Sequence[Layer]) -> None:
