@@ -6,10 +6,12 @@ import random
 import subprocess
 import sys
 import time
+from io import StringIO
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
 from hotlap import causes
@@ -36,6 +38,7 @@ from hotlap.record.what_if import (
     WhatIfCurves,
 )
 from hotlap.report import what_if as report
+from hotlap.report.terminal import render
 from tests.causes_scenarios import SCENARIOS
 from tests.made_runs import make_run
 
@@ -360,9 +363,18 @@ def test_only_changes_that_matter_are_shown():
     curves = (curve(Change.ACTING_ROWS, (1, 1e-4), (32, 2e-4)), curve(Change.OPTIMIZER, (0, 1e-3), (0, 0.99e-3)))
     table, around = report.sections(WhatIfCurves(curves, layers, seconds=1.0))
     assert [row[0] for row in table.rows] == ["rows when acting"]
-    assert table.rows[0][-1] == "16.0x per row"
+    assert table.rows[0][1] == "16.0x per row"
     assert [row[0] for row in around.rows] == ["Vector", "  Game"]
     assert report.sections(WhatIfCurves()) == []
+
+
+def test_what_a_change_saves_is_there_in_a_narrow_terminal():
+    forms = (("step by step", 3.46e-3), ("at once", 8.03e-4))
+    costs = tuple(Cost(form, 0.0, seconds, seconds, seconds) for form, seconds in forms)
+    curves = WhatIfCurves((CostCurve(Change.SEQUENCE, "TransformerLSTM, 16 steps", costs),))
+    text = StringIO()
+    render("a profile", report.sections(curves), Console(file=text, width=80))
+    assert "4.31x" in text.getvalue() and "803 us" in text.getvalue()
 
 
 # -- in a script --

@@ -18,8 +18,8 @@ class Change(Word):
     CHECKS = "checks of distributions"
     OPTIMIZER = "optimizer step"
     PARAMETER_LOOP = "loop over parameters"
-    SEQUENCE = "sequence of a recurrent layer"
-    THREADS = "threads of torch"
+    SEQUENCE = "recurrent steps"
+    THREADS = "torch threads"
     ANOMALY = "anomaly detection"
     PIPE = "payload through a pipe"
 

@@ -13,7 +13,7 @@ def sections(measured: WhatIfCurves) -> list[Section]:
     built: list[Section] = []
     if rows:
         note = f"on copies of the script's objects, in {units.seconds(measured.seconds)}, when it was stopped"
-        built.append(Table("What if", ("change", "of", ">now", ">then", ">saves"), rows, note))
+        built.append(Table("What if", ("change", ">saves", "of", "now, and then"), rows, note))
     if len(measured.layers) > 1:
         built.append(_layers(measured.layers))
     return built
@@ -33,7 +33,7 @@ def _row(curve: CostCurve) -> Cells | None:
         return None
     each = " per row" if curve.change in _BY_ROW else ""
     now, then = (f"{cost.form}: {units.seconds(cost.seconds)}" for cost in (curve.costs[0], best))
-    return curve.change.value, curve.what, now, then, f"{units.ratio(gain(curve, best))}x{each}"
+    return curve.change.value, f"{units.ratio(gain(curve, best))}x{each}", curve.what, f"{now}, {then}"
 
 
 def _layers(layers: tuple[EnvLayer, ...]) -> Table:
